@@ -1,0 +1,44 @@
+/*
+ * atmiq_ext - what our own servers (TMQFORWARD, TMQAMQP) need from libatmiq and atmi.h cannot say.  Exported like the rest.
+ *
+ * Errors     -1 with tperrno, as ATMI.  Threads: like ATMI calls, in the calling thread's context.
+ */
+#ifndef ATMIQ_EXT_H
+#define ATMIQ_EXT_H
+
+#include "atmi.h"
+
+/* What a server that brings its own loop learns at start. */
+struct atmiq_server {
+	char group[32]; long grpno, srvid;
+	char openinfo[257], tmsname[257];
+	char rqaddr[32]; int replyq;		/* REPLYQ=Y */
+	int services_given;			/* CLOPT had -s or -A */
+	int argc; char **argv;			/* the arguments after --, argv[0] is the program */
+};
+/*
+ * Become a server of the application: parse servopts, read TUXCONFIG, log, register with BBL, open -o/-e files, install
+ * the stop signal.  Calls no user function.  The process is "starting" until atmiq_server_ready().
+ */
+int atmiq_server_attach(int argc, char **argv, struct atmiq_server *out);
+void atmiq_server_ready(void);
+int atmiq_server_stopping(void);		/* 1 once BBL or SIGTERM asked to stop */
+void atmiq_server_detach(int status);		/* a wanted end: status 0; BBL does not restart it */
+void atmiq_server_count(const char *current_service);	/* psr: NULL idle (one request done), else busy with it */
+
+/*
+ * The service name under which the queue manager of `group` answers (tpenqueue's first argument), for servers that serve
+ * their own group's queue space whatever its alias is: "..GROUP".  Written into name (128 bytes).
+ */
+void atmiq_group_service(const char *group, char *name);
+
+/*
+ * Wait until one of the queues has an eligible message, at most timeout_ms, or until a stop is asked for.  Holds nothing.
+ * Returns the index of such a queue, -1 with TPETIME at the end of the time, TPGOTSIG when to stop, or as tpdequeue.
+ */
+int atmiq_qwait(char *qspace, char **queues, int n, long timeout_ms);
+
+/* Dequeue as TMQFORWARD needs it: as tpdequeue, and tells how often the message was rolled back so far. */
+int atmiq_dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len, long flags, long *retries);
+
+#endif

@@ -1,0 +1,185 @@
+/*
+ * qspace - durable queues kept in one Berkeley DB environment (DESIGN section 6).  No networking; usable in process.
+ *
+ * Errors     0, or one of the negative QME codes of atmi.h; the cause is logged where it is found.
+ * Ownership  What arrives through an `out` pointer is yours to free with the function named there.  Strings passed in are copied.
+ * Time       int64_t microseconds since the epoch; from clock_now_us().
+ * Threads    A struct qspace belongs to one thread, the writer.  Checkpoints and spare log files are made by threads of its own.
+ *
+ * Batches    All that changes the disk happens between qspace_batch_begin() and qspace_batch_commit(): one Berkeley DB
+ *            transaction, one flush.  Nothing may be acknowledged before commit returned 0 (D1).  When an operation or
+ *            the commit fails with QMESYSTEM or QMEOS the batch is dead: qspace_batch_abort() puts memory and disk back to
+ *            where they were, and the caller runs its requests again, one batch each.  An operation that fails with any
+ *            other code has changed nothing and leaves the batch usable.
+ */
+#ifndef QSPACE_H
+#define QSPACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "atmi.h"
+#include "wire.h"	/* struct document, struct record: the vocabulary of administration */
+
+#define QSPACE_NAME_MAX 15
+#define QSPACE_GTRID_MAX 32
+
+struct qspace;
+struct branch;			/* the part of a global transaction in this queue space */
+
+/* --- a queue space as a whole --- */
+
+struct qspace_params {
+	char name[QSPACE_NAME_MAX + 1];
+	long ipckey, pages, queues, trans, procs, messages;	/* limits that hold: QMENOSPACE */
+	char errorq[TMQNAMELEN + 1];
+	bool init;
+	long blocking;
+	long actions, handles, cursors, owners, tmpqueues, filter_memory, overflow_memory;	/* -A -H -C -O -Q -f -o */
+	int64_t nonpersistent_bytes;				/* -n, rounded up to DEVICE_PAGE */
+};
+/* Reserve pages on the device, make the directory and the tables.  *why: one malloc'ed line.  0, or a DEVE code of device.h. */
+int qspace_create(const char *device, const struct qspace_params *p, char **why);
+int qspace_destroy(const char *device, const char *name, bool force, char **why);	/* needs the ownership lock itself */
+
+enum { QSPACE_OWNED = -100 };	/* another process owns the space */
+/*
+ * Take the ownership lock, recover, load what is in doubt.  `endpoint`, when not NULL, is written beside the lock so
+ * that others can find the owner.  QSPACE_OWNED: somebody else has it; *why names the pid.  QMESYSTEM, QMEOS, QMERELEASE
+ * (disk version; nothing was written), QMEBADRMID (no such device or space): *why has the line.
+ */
+int qspace_open(const char *device, const char *name, const char *endpoint, struct qspace **out, char **why);
+void qspace_close(struct qspace *qs);	/* checkpoint, close, give the lock back; open branches are rolled back; NULL is fine */
+/* Where the owner listens; -1 when nobody owns the space (or nothing is written there). */
+int qspace_owner(const char *device, const char *name, char *endpoint, size_t size, long *pid);
+const struct qspace_params *qspace_params(const struct qspace *qs);
+const char *qspace_uuid(const struct qspace *qs);
+
+/* --- queues --- */
+
+enum qcriterion { QC_NONE = 0, QC_PRIORITY, QC_TIME, QC_EXPIRATION, QC_FIFO, QC_LIFO };
+struct queue_params {
+	char name[TMQNAMELEN + 1];
+	uint8_t order[4];		/* enum qcriterion, most significant first; always ends in QC_FIFO or QC_LIFO */
+	bool top, msgid;		/* out-of-order enqueuing allowed */
+	long retries, retry_delay;	/* times; seconds */
+	struct threshold { long high, low; char unit; char cmd[128]; } persistent, nonpersistent;	/* unit: b B m % */
+	bool default_nonpersistent;	/* delivery policy */
+	int64_t default_expiration;	/* seconds after arrival; -1 none */
+};
+struct queue_stat { int64_t messages, bytes, blocks, np_messages, np_bytes, held, delayed; };
+
+int qspace_queue_create(struct qspace *qs, const struct queue_params *p);	/* QMEBADQUEUE exists, QMENOSPACE too many, QMEINVAL.  In a batch */
+int qspace_queue_change(struct qspace *qs, const struct queue_params *p);	/* everything but the order.  In a batch */
+/* QMEBADQUEUE none such; QMEINUSE has messages (purge false) or messages held by a branch.  In a batch */
+int qspace_queue_destroy(struct qspace *qs, const char *name, bool purge);
+int qspace_queue_get(struct qspace *qs, const char *name, struct queue_params *p, struct queue_stat *st);
+/* Names in the order of creation; *after NULL: the first; NULL at the end.  Valid until queues change. */
+const char *qspace_queue_next(struct qspace *qs, const char *after);
+
+/* --- batches --- */
+
+int qspace_batch_begin(struct qspace *qs);
+int qspace_batch_commit(struct qspace *qs);	/* one flush when anything was written, none otherwise */
+void qspace_batch_abort(struct qspace *qs);
+struct qspace_counts { uint64_t flushes, log_bytes, batches, enqueues, dequeues, checkpoints; };
+void qspace_counts(const struct qspace *qs, struct qspace_counts *out);
+
+/* --- messages --- */
+
+/* What the enqueuer gave.  Members count when their bit in `flags` is on; urcode, cltid, appkey, type always do. */
+struct qmsg_in {
+	uint32_t flags;			/* TPQ bits */
+	int64_t deq_time, exp_time;	/* seconds, as TPQTIME_ABS/REL, TPQEXPTIME_ABS/REL say */
+	int32_t priority, delivery_qos, reply_qos;
+	uint8_t msgid[TMMSGIDLEN];	/* TPQBEFOREMSGID */
+	uint8_t corrid[TMCORRIDLEN];
+	const char *replyqueue, *failurequeue;
+	int64_t urcode, cltid[4], appkey;
+	const char *type, *subtype;
+	bool has_body; const void *body; size_t body_len;
+};
+/*
+ * Store a message.  b NULL: in the batch, visible once it commits.  Otherwise on the branch's list (body copied), visible when
+ * the branch commits.  msgid gets the new identifier.
+ *   QMEINVAL bad combination or value   QMEBADQUEUE no such queue   QMEBADMSGID TPQBEFOREMSGID names none
+ *   QMENOSPACE pages, messages, non-persistent memory or branch list full   QMEPROTO branch not active
+ */
+int qspace_enqueue(struct qspace *qs, struct branch *b, const char *queue, const struct qmsg_in *in, uint8_t msgid[TMMSGIDLEN]);
+
+struct qselect {
+	uint32_t flags;			/* TPQGETBYMSGID, TPQGETBYCORRID (old bits too), TPQPEEK */
+	uint8_t msgid[TMMSGIDLEN], corrid[TMCORRIDLEN];
+	bool only_type; const char *type, *subtype;	/* TPNOCHANGE */
+};
+struct qmsg {				/* one block; qmsg_free() */
+	uint8_t msgid[TMMSGIDLEN], corrid[TMCORRIDLEN];
+	uint32_t flags;			/* what the sender supplied: TPQCORRID TPQREPLYQ TPQFAILUREQ TPQPRIORITY TPQDELIVERYQOS TPQREPLYQOS; TPQMSGID always */
+	char queue[TMQNAMELEN + 1];
+	char replyqueue[TMQNAMELEN + 1], failurequeue[TMQNAMELEN + 1];
+	int32_t priority, delivery_qos, reply_qos;
+	int64_t urcode, cltid[4], appkey;
+	char type[9], subtype[17];
+	long retries;
+	bool persistent;
+	int64_t enqueued_us, available_us, expires_us;	/* available 0: was never delayed; expires 0: never */
+	bool has_body; const uint8_t *body; size_t body_len;	/* inside this block */
+};
+void qmsg_free(struct qmsg *m);
+/*
+ * Take the first eligible message, or the first that `sel` selects (NULL: any).
+ * b NULL: removed in the batch.  b: held by the branch until it ends.  TPQPEEK: only looked at (b is ignored).
+ *   QMENOMSG nothing eligible: an answer, not a fault, not logged     QMEBADQUEUE   QMEBADMSGID (impossible id)   QMEPROTO
+ *   QMETYPE  only_type and the message is of another type: nothing taken
+ */
+enum { QMETYPE = -101 };
+int qspace_dequeue(struct qspace *qs, struct branch *b, const char *queue, const struct qselect *sel, struct qmsg **out);
+
+/* --- branches ---
+ *             prepare             commit
+ *   ACTIVE -------------> PREPARED ------> COMMITTED      one-phase: ACTIVE -> COMMITTED
+ *      |                      |
+ *      | roll back, timeout,  | roll back               PREPARED outlives a crash: in doubt until its coordinator
+ *      | crash                v                         or an administrator ends it.
+ *      '------------------> ABORTED
+ */
+struct branch_id { uint8_t len; uint8_t gtrid[QSPACE_GTRID_MAX]; };
+struct branch *qspace_branch_find(struct qspace *qs, const struct branch_id *id);	/* NULL: none */
+/* QMENOSPACE: the space's transaction limit.  deadline_us: wall clock; 0 none. */
+int qspace_branch_begin(struct qspace *qs, const struct branch_id *id, int64_t deadline_us, struct branch **out);
+void qspace_branch_doom(struct branch *b);	/* rollback-only from now on; operations answer QMEABORTED */
+bool qspace_branch_doomed(const struct branch *b);
+/* Applies all operations in the batch; the branch is gone once the batch committed.  QMEABORTED: it was doomed, and is rolled back. */
+int qspace_branch_commit(struct qspace *qs, struct branch *b);
+/* Messages return to their place (retry count, delay, error queue: durable, in the batch). */
+int qspace_branch_rollback(struct qspace *qs, struct branch *b);
+/* Durable in the batch: operations and coordinator.  In doubt from then on. */
+int qspace_branch_prepare(struct qspace *qs, struct branch *b, const char *coordinator);
+struct branch_info { struct branch_id id; char state[12]; char coordinator[32]; int64_t began_us, deadline_us; int64_t enqueues, dequeues; bool doomed; };
+int qspace_branch_list(struct qspace *qs, struct branch_info **out, size_t *n);	/* free(*out) */
+
+/* --- time, and what became eligible --- */
+
+/*
+ * Move what is due: delayed messages, expired ones, branches past their deadline (rolled back).  A bounded piece of work
+ * in the batch.  Returns the time of the next event, or INT64_MAX; a time in the past means: more to do now.
+ */
+int64_t qspace_tick(struct qspace *qs, int64_t now_us);
+/*
+ * After each committed batch (and after qspace_batch_abort), the events that may let a waiting dequeue go on.  The
+ * callback must not call back into qs.  msg_corrid is NULL when the message has none.
+ */
+void qspace_on_eligible(struct qspace *qs, void (*fn)(void *arg, const char *queue, const uint8_t *msgid, const uint8_t *msg_corrid), void *arg);
+/* Threshold commands that fired in the last committed batch: called after commit. */
+void qspace_on_threshold(struct qspace *qs, void (*fn)(void *arg, const char *queue, const char *cmd), void *arg);
+bool qspace_has_eligible(struct qspace *qs, const char *queue);	/* no selection; cheap */
+
+/* --- administration (qadmin.c): the commands of qmadmin, run by whoever owns the space ---
+ *
+ * Operation names are qmadmin's long command names; arguments and answers are in INTERFACES.md, "Queue administration".
+ * Opens and commits its own batches.  0, or a positive message number of the Q catalogue (or 1: other) with *text malloc'ed.
+ */
+int qadmin_run(struct qspace *qs, const char *op, const struct record *args, struct document *out, char **text);
+
+#endif

@@ -1,0 +1,30 @@
+# Tests.  test_FOLDER_what.c: one module, linked with that folder's library.  story_what.c: real processes, linked
+# with libatmiq like a user's program.  crash_what.c: kill -9 with an oracle.  given*.c: what they share.
+UNIT    := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
+STORIES := $(patsubst tests/%.c,%,$(wildcard tests/story_*.c))
+CRASHES := $(patsubst tests/%.c,%,$(wildcard tests/crash_*.c))
+unit_of  = $(word 2,$(subst _, ,$(1)))
+TESTLIB := $(call objs,$(wildcard tests/given*.c tests/fault*.c))
+
+define unit_test
+$(B)/obj/tests/$(1).o: tests/$(1).c
+	@mkdir -p $$(@D)
+	$$(CC) $$(ALL_CFLAGS) -MMD -MP -Itests -Ilibatmiq/include -I$(call unit_of,$(1)) $(patsubst %,-I%,$(USES_$(call unit_of,$(1)))) -c $$< -o $$@
+$(B)/tests/$(1): $(B)/obj/tests/$(1).o $(call libs_of,$(call unit_of,$(1)))
+	@mkdir -p $$(@D)
+	$$(CC) $$(SANFLAGS) -pthread -rdynamic -o $$@ $$^ $(call sys_of,$(call unit_of,$(1))) -lcunit
+endef
+$(foreach t,$(UNIT),$(eval $(call unit_test,$(t))))
+
+define story_test
+$(B)/obj/tests/$(1).o: tests/$(1).c
+	@mkdir -p $$(@D)
+	$$(CC) $$(ALL_CFLAGS) -MMD -MP -Itests -Ilibatmiq/include -c $$< -o $$@
+$(B)/tests/$(1): $(B)/obj/tests/$(1).o $(TESTLIB) $(SHARED)
+	@mkdir -p $$(@D)
+	$$(CC) $$(SANFLAGS) -pthread -o $$@ $$^ -Wl,-rpath,'$$$$ORIGIN/../tuxdir/lib' -lcunit
+endef
+$(foreach t,$(STORIES) $(CRASHES),$(eval $(call story_test,$(t))))
+
+tests: all $(UNIT:%=$(B)/tests/%) $(STORIES:%=$(B)/tests/%) $(CRASHES:%=$(B)/tests/%)
+.PHONY: tests
