@@ -1,15 +1,20 @@
 # atmiq - durable transactional queues behind the ATMI calls.  GNU make.
 #
-#   make            everything, into build/plain/tuxdir (a TUXDIR: bin lib include udataobj share/man)
+#   make            everything, into build/plain/tuxdir (a TUXDIR: bin lib include udataobj share/man apps)
 #   make deps       install the Debian packages that build and tests need; nothing when they are there
-#   make demo       the story of a message, with numbers          make check   all tests but the long ones
-#   make lint       analysers and manual pages                    make crash   kill -9 runs with an oracle
-#   make bench      figures                                       make install PREFIX=/opt/atmiq
+#   make demo       the story of a message, with numbers          make check        all tests but the long ones
+#   make lint       analysers and manual pages                    make check-long   the long ones too
+#   make bench      figures                                       make crash        kill -9 runs with an oracle
+#   make fuzz       libFuzzer on every decoder and reader         make install PREFIX=/opt/atmiq
 #   make SAN=address,undefined check        make SAN=thread check
+#
+# V=1 shows the commands.  CHECK="test_common_wire story_idioms" runs a choice of the tests.
 
 VERSION      := 0.1.0
 B            ?= build/$(or $(SAN),plain)
 PREFIX       ?= /opt/atmiq
+JOBS         ?= $(shell nproc)
+Q            := $(if $(V),,@)
 CC           ?= gcc
 OPT          ?= -O2
 comma        := ,
@@ -70,52 +75,121 @@ SONAMES  := libatmiq.so libtux.so libbuft.so libtmib.so libqm.so
 SHARED   := $(T)/lib/libatmiq.so.1
 RM_FILE  := $(T)/udataobj/RM
 
-.PHONY: all deps demo check check-long crash bench lint fuzz install clean
-all: $(SHARED) $(SONAMES:%=$(T)/lib/%) $(HEADERS) $(RM_FILE) $(BINS) $(PAGES:%=$(T)/share/%.stamp)
+SAMPLE   := $(patsubst examples/%,$(T)/apps/%,$(wildcard examples/qsample/*))
+
+.PHONY: all deps deps-lint demo check check-long crash bench lint fuzz install clean
+all: $(SHARED) $(SONAMES:%=$(T)/lib/%) $(HEADERS) $(RM_FILE) $(BINS) $(PAGES:%=$(T)/share/%.stamp) $(SAMPLE)
 
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -MMD -MP -Ilibatmiq/include -I$(<D) $(patsubst %,-I%,$(USES_$(call folder_of,$<))) -c $< -o $@
+	@echo "  CC    $<"
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -Ilibatmiq/include -I$(<D) $(patsubst %,-I%,$(USES_$(call folder_of,$<))) -c $< -o $@
 
 define folder_lib
 $(call lib,$(1)): $(call objs,$(call srcs,$(1)))
 	@mkdir -p $$(@D)
 	@rm -f $$@
-	ar rcs $$@ $$^
+	@echo "  AR    $$@"
+	$(Q)ar rcs $$@ $$^
 endef
 $(foreach f,$(FOLDERS),$(eval $(call folder_lib,$(f))))
 
 # libatmiq: one shared library that holds common and ubbconfig too, and shows the public words alone.
 $(SHARED): $(call objs,$(foreach f,libatmiq ubbconfig common,$(call srcs,$(f)))) libatmiq/libatmiq.map
 	@mkdir -p $(@D)
-	$(CC) -shared $(SANFLAGS) -pthread -Wl,-soname,libatmiq.so.1 -Wl,--version-script=libatmiq/libatmiq.map \
+	@echo "  LINK  $@"
+	$(Q)$(CC) -shared $(SANFLAGS) -pthread -Wl,-soname,libatmiq.so.1 -Wl,--version-script=libatmiq/libatmiq.map \
 	    -o $@ $(filter %.o,$^) $(SYS_common) $(SYS_ubbconfig)
 $(SONAMES:%=$(T)/lib/%): $(SHARED)
-	ln -sf libatmiq.so.1 $@
+	@ln -sf libatmiq.so.1 $@
 $(T)/include/%: libatmiq/include/%
 	@mkdir -p $(@D)
-	cp $< $@
+	@cp $< $@
 $(RM_FILE): libatmiq/RM
 	@mkdir -p $(@D)
-	cp $< $@
+	@cp $< $@
 $(T)/share/man/%.stamp: man/%
 	@mkdir -p $(T)/share/man/man$(subst .,,$(suffix $*))
-	cp $< $(T)/share/man/man$(subst .,,$(suffix $*))/$*
+	@cp $< $(T)/share/man/man$(subst .,,$(suffix $*))/$*
 	@touch $@
+
+$(T)/apps/%: examples/%
+	@mkdir -p $(@D)
+	@cp -p $< $@
 
 # A client program of ours links the shared library like anybody else's; the others link their folders.
 client_programs := TMQFORWARD
 define program
 $(T)/bin/$(1): $(call objs,$(MAIN_$(1))) $(call libs_of,$(call folder_of,$(MAIN_$(1)))) $(if $(filter $(1),$(client_programs)),$(SHARED))
 	@mkdir -p $$(@D)
-	$(CC) $(SANFLAGS) -pthread -rdynamic -o $$@ $$(filter %.o %.a,$$^) $(if $(filter $(1),$(client_programs)),$(SHARED) -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../lib') \
+	@echo "  LINK  $$@"
+	$(Q)$(CC) $(SANFLAGS) -pthread -rdynamic -o $$@ $$(filter %.o %.a,$$^) $(if $(filter $(1),$(client_programs)),$(SHARED) -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../lib') \
 	    $(call sys_of,$(call folder_of,$(MAIN_$(1))))
 endef
 $(foreach p,$(PROGRAMS),$(eval $(call program,$(p))))
 
 include tests/tests.mk
+include bench/bench.mk
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
+
+# --- packages -------------------------------------------------------------------------------------------------------
+
+DEPS      := gcc g++ libc6-dev make libdb5.3-dev libzmq3-dev libconfig-dev libedit-dev uthash-dev libcunit1-dev mandoc
+DEPS_LINT := clang clang-tidy cppcheck
+missing    = $(filter-out $(shell dpkg-query -W -f '$${db:Status-Abbrev} $${Package}\n' $(1) 2>/dev/null | sed -n 's/^ii *//p'),$(1))
+get        = $(if $(call missing,$(1)),apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y \
+	install --no-install-recommends $(call missing,$(1)) >/dev/null,:)
+deps:
+	@$(call get,$(DEPS))
+deps-lint: deps
+	@$(call get,$(DEPS_LINT))
+
+# --- what is run ----------------------------------------------------------------------------------------------------
+
+# Packages first, then the build, then the run: a make of its own for each, so that -j cannot mix them.
+submake := $(MAKE) --no-print-directory B=$(B)
+# Programs that tests and demo build with buildserver and buildclient must carry the sanitizer of the library they load.
+RUN_ENV := B=$(B) SAN=$(SAN) SANFLAGS="$(SANFLAGS)"
+
+demo:
+	@$(submake) deps
+	@$(submake) -s -j$(JOBS) all >/dev/null
+	@$(RUN_ENV) examples/demo
+
+check:
+	@$(submake) deps
+	@$(submake) -j$(JOBS) tests
+	@$(RUN_ENV) tests/run $(or $(CHECK),$(UNIT) $(STORIES))
+
+check-long:
+	@$(submake) deps
+	@$(submake) -j$(JOBS) tests
+	@TEST_LONG=1 TEST_TIMEOUT=3600 $(RUN_ENV) tests/run $(or $(CHECK),$(UNIT) $(STORIES))
+
+crash:
+	@$(submake) deps
+	@$(submake) -j$(JOBS) tests
+	@TEST_TIMEOUT=1800 $(RUN_ENV) tests/run -v $(or $(CHECK),$(CRASHES))
+
+bench:
+	@$(submake) deps
+	@$(submake) -j$(JOBS) benches >/dev/null
+	@$(RUN_ENV) bench/run $(or $(BENCH),$(BENCHES))
+
+fuzz:
+	@$(submake) deps-lint
+	@$(MAKE) --no-print-directory -j$(JOBS) B=build/fuzz CC=clang OPT=-O1 SAN=fuzzer-no-link$(comma)address$(comma)undefined fuzzers
+	@tests/fuzz/run build/fuzz
+
+lint:
+	@$(submake) deps-lint
+	@$(MAKE) --no-print-directory -j$(JOBS) B=build/lint WARN="$(WARN) -Werror" tests benches
+	@tests/lint
+
+install: all
+	@mkdir -p $(PREFIX)
+	@cd $(T) && tar cf - --exclude='*.stamp' . | tar xf - -C $(abspath $(PREFIX))
 
 clean:
 	rm -rf build

@@ -9,22 +9,42 @@ TESTLIB := $(call objs,$(wildcard tests/given*.c tests/fault*.c))
 define unit_test
 $(B)/obj/tests/$(1).o: tests/$(1).c
 	@mkdir -p $$(@D)
-	$$(CC) $$(ALL_CFLAGS) -MMD -MP -Itests -Ilibatmiq/include -I$(call unit_of,$(1)) $(patsubst %,-I%,$(USES_$(call unit_of,$(1)))) -c $$< -o $$@
+	@echo "  CC    $$<"
+	$(Q)$$(CC) $$(ALL_CFLAGS) -MMD -MP -Itests -Ilibatmiq/include -I$(call unit_of,$(1)) $(patsubst %,-I%,$(USES_$(call unit_of,$(1)))) -c $$< -o $$@
 $(B)/tests/$(1): $(B)/obj/tests/$(1).o $(call libs_of,$(call unit_of,$(1)))
 	@mkdir -p $$(@D)
-	$$(CC) $$(SANFLAGS) -pthread -rdynamic -o $$@ $$^ $(call sys_of,$(call unit_of,$(1))) -lcunit
+	@echo "  LINK  $$@"
+	$(Q)$$(CC) $$(SANFLAGS) -pthread -rdynamic -o $$@ $$^ $(call sys_of,$(call unit_of,$(1))) -lcunit
 endef
 $(foreach t,$(UNIT),$(eval $(call unit_test,$(t))))
 
 define story_test
 $(B)/obj/tests/$(1).o: tests/$(1).c
 	@mkdir -p $$(@D)
-	$$(CC) $$(ALL_CFLAGS) -MMD -MP -Itests -Ilibatmiq/include -c $$< -o $$@
+	@echo "  CC    $$<"
+	$(Q)$$(CC) $$(ALL_CFLAGS) -MMD -MP -Itests -Ilibatmiq/include -DTOP='"$(CURDIR)"' -c $$< -o $$@
 $(B)/tests/$(1): $(B)/obj/tests/$(1).o $(TESTLIB) $(SHARED)
 	@mkdir -p $$(@D)
-	$$(CC) $$(SANFLAGS) -pthread -o $$@ $$^ -Wl,-rpath,'$$$$ORIGIN/../tuxdir/lib' -lcunit
+	@echo "  LINK  $$@"
+	$(Q)$$(CC) $$(SANFLAGS) -pthread -o $$@ $$^ -Wl,-rpath,'$$$$ORIGIN/../tuxdir/lib' -lcunit
 endef
 $(foreach t,$(STORIES) $(CRASHES),$(eval $(call story_test,$(t))))
 
+# Fuzz targets may use every reader: they link all that has one.
+FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+fuzz_uses := qspace ubbconfig common
+define fuzzer
+$(B)/obj/tests/fuzz/$(1).o: tests/fuzz/$(1).c
+	@mkdir -p $$(@D)
+	@echo "  CC    $$<"
+	$(Q)$$(CC) $$(ALL_CFLAGS) -Wno-missing-prototypes -MMD -MP -Ilibatmiq/include $(fuzz_uses:%=-I%) -c $$< -o $$@
+$(B)/fuzz/$(1): $(B)/obj/tests/fuzz/$(1).o $(foreach f,$(fuzz_uses),$(call lib,$(f)))
+	@mkdir -p $$(@D)
+	@echo "  LINK  $$@"
+	$(Q)$$(CC) -fsanitize=fuzzer,address,undefined -pthread -o $$@ $$^ $(foreach f,$(fuzz_uses),$(SYS_$(f)))
+endef
+$(foreach t,$(FUZZERS),$(eval $(call fuzzer,$(t))))
+fuzzers: $(FUZZERS:%=$(B)/fuzz/%)
+
 tests: all $(UNIT:%=$(B)/tests/%) $(STORIES:%=$(B)/tests/%) $(CRASHES:%=$(B)/tests/%)
-.PHONY: tests
+.PHONY: tests fuzzers
