@@ -16,6 +16,8 @@
 #include <stdint.h>
 
 #define DEVICE_PAGE 512
+#define DEVICE_HEADER_PAGES 26	/* of entry 0: universal device list and table of contents */
+#define DEVICE_DEFAULT_SIZE 1000
 #define DEVICE_MAX_ENTRIES 25
 #define DEVICE_MAX_TABLES 100
 
@@ -40,9 +42,11 @@ int device_read(const char *path, struct device *out, char **why);
 int device_add(const char *path, const char *name, long offset, long size, char **why, char **note);
 int device_remove(const char *path, int index, char **why);		/* dsdl: entry 0 only when nothing else is left */
 int device_rename(const char *path, int index, const char *newname, char **why);	/* chdl */
-/* Reserve pages for a table (first fit over the entries) / give them back. */
+/* Reserve pages for a table (first fit over the entries; in several extents when no piece is large enough) / give them back. */
 int device_table_add(const char *path, const char *name, const char *kind, long pages, char **why);
+int device_table_extend(const char *path, const char *name, const char *kind, long pages, char **why);	/* qaddext */
 int device_table_remove(const char *path, const char *name, const char *kind, char **why);
+long device_table_pages(const struct device *d, const char *name, const char *kind);	/* of all extents; 0: no such table */
 long device_free_pages(const struct device *d);			/* on all entries together */
 /* Free pieces of an entry, ascending address, for lidl in verbose mode; returns how many, at most max. */
 struct device_free { long addr, size; };
