@@ -5,6 +5,7 @@ inner_store := qspace
 inner_link  := common
 bench_of   = $(patsubst bench_%,%,$(1))
 
+$(B)/obj/bench/%: ALL_CFLAGS += -Wno-write-strings
 define bench
 $(B)/obj/bench/$(1).o: bench/$(1).c
 	@mkdir -p $$(@D)
