@@ -30,7 +30,11 @@ enum wire_kind {
 	WIRE_ADMINREPLY
 };
 
-#define WIRE_GTRID_MAX 32	/* bytes of a global transaction id */
+/*
+ * Bytes of a global transaction id.  Its first 8 bytes are the time of tpbegin(), clock_now_us(), big-endian: a TMQUEUE
+ * opens no branch for a transaction older than itself, for it may have forgotten what that transaction did here.
+ */
+#define WIRE_GTRID_MAX 32
 #define WIRE_NAME 128		/* service, queue and space names, NUL included */
 #define WIRE_GROUP 32		/* group names, NUL included */
 #define WIRE_MAX_GROUPS 32	/* groups that one transaction may join */
@@ -64,6 +68,7 @@ struct wire_enqueue {
 	uint8_t has_body;
 };
 
+#define WIRE_QDELAYED 0x10000000u	/* with TPQGETBYMSGID: also a message whose retry delay still runs */
 struct wire_dequeue {
 	uint64_t reqid;
 	struct wire_tx tx;

@@ -109,7 +109,7 @@ struct qmsg_in {
 int qspace_enqueue(struct qspace *qs, struct branch *b, const char *queue, const struct qmsg_in *in, uint8_t msgid[TMMSGIDLEN]);
 
 struct qselect {
-	uint32_t flags;			/* TPQGETBYMSGID, TPQGETBYCORRID (old bits too), TPQPEEK */
+	uint32_t flags;			/* TPQGETBYMSGID, TPQGETBYCORRID (old bits too), TPQPEEK; WIRE_QDELAYED with TPQGETBYMSGID */
 	uint8_t msgid[TMMSGIDLEN], corrid[TMCORRIDLEN];
 	bool only_type; const char *type, *subtype;	/* TPNOCHANGE */
 };

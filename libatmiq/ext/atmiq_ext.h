@@ -40,5 +40,13 @@ int atmiq_qwait(char *qspace, char **queues, int n, long timeout_ms);
 
 /* Dequeue as TMQFORWARD needs it: as tpdequeue, and tells how often the message was rolled back so far. */
 int atmiq_dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len, long flags, long *retries);
+/* ctl->flags of atmiq_dequeue(), with TPQGETBYMSGID: take the message even while its retry delay runs.  Goes to TMQUEUE as it is. */
+#define ATMIQ_QDELAYED 0x10000000
+
+/*
+ * 1: somebody offers this service (as far as the name cache or BBL knows; a server that is being started again counts).
+ * 0: nobody does.  -1: BBL cannot be asked.  TMQFORWARD takes no message for a service that is not there.
+ */
+int atmiq_service_known(char *svc);
 
 #endif
