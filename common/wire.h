@@ -95,6 +95,7 @@ struct wire_qreply {
 	char type[9], subtype[17];
 	uint8_t has_body;
 	char queue[WIRE_NAME];		/* QWAIT: the queue that has something */
+	int32_t retries;		/* dequeue: how often the message was rolled back so far */
 };
 
 #define WIRE_MAX_QWAIT 64
