@@ -155,7 +155,7 @@ RUN_ENV := B=$(B) SAN=$(SAN) SANFLAGS="$(SANFLAGS)"
 demo:
 	@$(submake) deps
 	@$(submake) -s -j$(JOBS) all >/dev/null
-	@$(RUN_ENV) examples/demo
+	@$(RUN_ENV) examples/demo/run
 
 check:
 	@$(submake) deps

@@ -228,7 +228,7 @@ is_ours(const struct given *g, pid_t pid)
 	if (pid == getpid() || !proc_file(pid, "environ", env, sizeof env, &n) || n == 0)
 		return false;
 	snprintf(want, sizeof want, "TUXCONFIG=%s/tuxconfig", g->dir);
-	return memmem(env, (size_t)n, want, strlen(want) + 1) != NULL;
+	return memmem(env, (size_t)n, want, strlen(want)) != NULL;
 }
 
 /* State letter and start time, from /proc/PID/stat; the name in it may hold anything, so look behind its last ')'. */
