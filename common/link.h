@@ -26,7 +26,7 @@ enum { LINK_OK = 0, LINK_TIMEOUT = -1, LINK_GONE = -2, LINK_INTR = -3, LINK_FAIL
 
 struct link_peer { uint8_t n; uint8_t id[31]; };	/* who sent a request; good for replies while it is connected */
 
-struct link_msg {			/* one received message */
+struct link_msg {			/* one received message; not to be copied by assignment: head and body may point into it */
 	struct link_peer peer;		/* servers only */
 	const uint8_t *head; size_t head_len;
 	const uint8_t *body; size_t body_len;
@@ -34,6 +34,8 @@ struct link_msg {			/* one received message */
 	uint64_t opaque[24];		/* link's own: the frames that head and body point into */
 };
 void link_msg_done(struct link_msg *m);		/* gives the memory back; harmless twice */
+/* Who sent it, for a log line: "process 123 of user 1000", or an address. */
+void link_msg_peer_name(const struct link_msg *m, char *out, size_t size);
 /* Take the body's frame over: valid until link_body_free(keep), after link_msg_done() too.  For holding a body without a copy. */
 void *link_msg_keep_body(struct link_msg *m, const uint8_t **body);
 void link_body_free(void *keep);

@@ -34,7 +34,8 @@ enum {				/* the presence mask, the same bits in every kind */
 	HAS_NOCHANGE = 0x40000,	/* no field */
 	HAS_LOGGED = 0x80000,	/* no field */
 	HAS_DIAGNOSTIC = 0x100000,
-	HAS_GROUPS = 0x200000
+	HAS_GROUPS = 0x200000,
+	HAS_RETRIES = 0x400000
 };
 
 static inline void

@@ -147,10 +147,10 @@ wire_dequeue_decode(const uint8_t *p, size_t n, struct wire_dequeue *m)
  *                18     4  flags
  *                          then, each only if its bit is on: diagnostic (4), group (2+n), msgid (32), corrid (32),
  *                          replyqueue (2+n), failurequeue (2+n), priority (4), delivery_qos and reply_qos (4 + 4),
- *                          urcode (8), client (40), type (2+n), subtype (2+n), queue (2+n)
+ *                          urcode (8), client (40), type (2+n), subtype (2+n), queue (2+n), retries (4)
  */
 #define QREPLY_MASK (HAS_BODY | HAS_DOOMED | HAS_DIAGNOSTIC | HAS_GROUP | HAS_MSGID | HAS_CORRID | HAS_REPLYQ | HAS_FAILUREQ | \
-    HAS_PRIORITY | HAS_QOS | HAS_URCODE | HAS_CLIENT | HAS_TYPE | HAS_SUBTYPE | HAS_QUEUE)
+    HAS_PRIORITY | HAS_QOS | HAS_URCODE | HAS_CLIENT | HAS_TYPE | HAS_SUBTYPE | HAS_QUEUE | HAS_RETRIES)
 
 void
 wire_qreply_encode(struct wr *w, const struct wire_qreply *m)
@@ -161,7 +161,8 @@ wire_qreply_encode(struct wr *w, const struct wire_qreply *m)
 	    bit_if(any_byte(m->corrid, sizeof m->corrid), HAS_CORRID) | bit_if(m->replyqueue[0] != '\0', HAS_REPLYQ) |
 	    bit_if(m->failurequeue[0] != '\0', HAS_FAILUREQ) | bit_if(m->priority != 0, HAS_PRIORITY) |
 	    bit_if((m->delivery_qos | m->reply_qos) != 0, HAS_QOS) | bit_if(m->urcode != 0, HAS_URCODE) |
-	    has_client(m->cltid, m->appkey) | has_type(m->type, m->subtype) | bit_if(m->queue[0] != '\0', HAS_QUEUE);
+	    has_client(m->cltid, m->appkey) | has_type(m->type, m->subtype) | bit_if(m->queue[0] != '\0', HAS_QUEUE) |
+	    bit_if(m->retries != 0, HAS_RETRIES);
 
 	put_start(w, WIRE_QREPLY, m->reqid);
 	wr_u32(w, has);
@@ -191,6 +192,8 @@ wire_qreply_encode(struct wr *w, const struct wire_qreply *m)
 	put_type(w, has, m->type, m->subtype);
 	if (has & HAS_QUEUE)
 		wr_str(w, m->queue);
+	if (has & HAS_RETRIES)
+		wr_u32(w, (uint32_t)m->retries);
 }
 
 int
@@ -219,6 +222,7 @@ wire_qreply_decode(const uint8_t *p, size_t n, struct wire_qreply *m)
 	get_client(&r, has & HAS_CLIENT, m->cltid, &m->appkey);
 	get_type(&r, has, m->type, m->subtype);
 	get_name(&r, has & HAS_QUEUE, m->queue, sizeof m->queue);
+	m->retries = (int32_t)get_u32(&r, has & HAS_RETRIES);
 	return rd_clean_end(&r) ? 0 : -1;
 }
 

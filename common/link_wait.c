@@ -1,0 +1,78 @@
+/*
+ * link - waiting.
+ *
+ * ZeroMQ's descriptor is edge-triggered: it tells once that a socket has news.  So every wait looks at the socket first
+ * (which makes it take its news in), and sleeps only after it had nothing.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "clock.h"
+#include "link_impl.h"
+
+int
+link_pause(struct pollfd *fds, int n, int64_t deadline_us, int wake_fd)
+{
+	int64_t left = INT64_MAX;
+	struct timespec ts;
+	int rc, nfds = n;
+
+	if (deadline_us <= 0)
+		return LINK_TIMEOUT;
+	if (deadline_us != LINK_FOREVER && (left = deadline_us - clock_mono_us()) <= 0)
+		return LINK_TIMEOUT;
+	if (left < LINK_SPIN_US)
+		return LINK_OK;		/* a sleep would overshoot by more than that */
+	for (int i = 0; i < n; i++)
+		fds[i].events = POLLIN;
+	if (wake_fd >= 0)
+		fds[nfds++] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
+	ts.tv_sec = left / 1000000;
+	ts.tv_nsec = left % 1000000 * 1000;
+	rc = ppoll(fds, (nfds_t)nfds, left == INT64_MAX ? NULL : &ts, NULL);
+	if (rc < 0)
+		return errno == EINTR ? LINK_INTR : LINK_FAIL;
+	if (rc == 1 && wake_fd >= 0 && fds[n].revents != 0)
+		return LINK_TIMEOUT;
+	return LINK_OK;
+}
+
+static size_t
+mark_ready(struct link_wait *w, size_t n)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		w[i].ready = w[i].server != NULL ? link_server_ready(w[i].server) :
+		    w[i].client != NULL && link_client_ready(w[i].client);
+		count += w[i].ready;
+	}
+	return count;
+}
+
+int
+link_wait(struct link_wait *w, size_t n, int64_t deadline_us, int wake_fd)
+{
+	struct pollfd few[16], *fds = few;
+	size_t ready;
+	int nfds = 0, two[2], rc = LINK_OK;
+
+	if (2 * n + 1 > sizeof few / sizeof few[0] && (fds = calloc(2 * n + 1, sizeof *fds)) == NULL)
+		return LINK_FAIL;
+	for (size_t i = 0; i < n; i++) {
+		if (w[i].server != NULL)
+			fds[nfds++].fd = link_server_fd(w[i].server);
+		else if (w[i].client != NULL) {
+			link_client_fds(w[i].client, two);
+			fds[nfds++].fd = two[0];
+			fds[nfds++].fd = two[1];
+		}
+	}
+	while ((ready = mark_ready(w, n)) == 0 && (rc = link_pause(fds, nfds, deadline_us, wake_fd)) == LINK_OK)
+		;
+	if (fds != few)
+		free(fds);
+	return ready > 0 ? (int)ready : rc == LINK_TIMEOUT ? 0 : rc;
+}
