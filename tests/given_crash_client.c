@@ -112,7 +112,7 @@ crash_client(int argc, char **argv)
 		bool mine = !forward && rand_r(&seed) % 2 == 0;
 		int q = forward ? CRASH_CLIENTS + 1 : mine ? me : CRASH_CLIENTS;
 		/* A little more going in than out, up to a point, so that the queues are seldom empty. */
-		if (rand_r(&seed) % 100 < (seq < 8000 ? 52u : 45u))
+		if (rand_r(&seed) % 100u < (seq < 8000 ? 52u : 45u))
 			send_one(forward ? "REQUEST" : mine ? own : "SHARED", q, forward ? "ANSWER" : NULL);
 		else
 			take_one(forward ? "ANSWER" : mine ? own : "SHARED", q);

@@ -1,0 +1,295 @@
+/*
+ * story_waiting - a dequeue with TPQWAIT: what wakes it, what ends it, and what becomes of a message meanwhile.
+ *
+ * The waiting is done by threads with contexts of their own, or by a program that can be killed.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "given.h"
+
+static void
+join_as_one_of_many(void)
+{
+	TPINIT *init = (TPINIT *)tpalloc("TPINIT", NULL, TPINITNEED(0));
+
+	memset(init, 0, sizeof *init);
+	init->flags = TPMULTICONTEXTS;
+	GIVEN_CALL_OK(tpinit(init));
+	tpfree((char *)init);
+}
+
+static struct given *
+given_waiting_room(void)
+{
+	struct given *g = given_system(&(struct given_conf){
+	    .tmqueue = "RESTART=Y GRACE=0 MAXGEN=10 CLOPT=\"-s QSPACE:TMQUEUE -- -t 3\"", .space_options = "-A 20", .queues =
+	    "qcreate ROOM fifo none 5 0 100% 0% \"\"\nqcreate OTHER fifo none 0 0 100% 0% \"\"\n" });
+
+	join_as_one_of_many();
+	return g;
+}
+
+struct waiter {
+	pthread_t thread;
+	char corrid;		/* 0: any */
+	char text[64];		/* what came */
+	int error;		/* tperrno */
+	long diagnostic;
+	double took;
+	volatile int asked;
+};
+
+static void *
+wait_in_a_thread(void *arg)
+{
+	struct waiter *w = arg;
+	TPQCTL ctl = { .flags = TPQWAIT | (w->corrid != 0 ? TPQGETBYCORRID : 0) };
+	char *data = tpalloc("STRING", NULL, 64);
+	double start = now_s();
+	long len;
+
+	join_as_one_of_many();
+	memset(ctl.corrid, w->corrid, TMCORRIDLEN);
+	w->asked = 1;
+	if (tpdequeue("QSPACE", "ROOM", &ctl, &data, &len, TPNOTIME) == -1) {
+		w->error = tperrno;
+		w->diagnostic = ctl.diagnostic;
+	} else
+		snprintf(w->text, sizeof w->text, "%s", data);
+	w->took = now_s() - start;
+	tpfree(data);
+	tpterm();
+	return NULL;
+}
+
+static void
+start_waiting(struct waiter *w)
+{
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&w->thread, NULL, wait_in_a_thread, w), 0);
+	for (double end = now_s() + 20; !w->asked && now_s() < end;)
+		nap_ms(5);
+}
+
+static void
+a_message_that_arrives_ends_the_wait(void)
+{
+	struct given *g = given_waiting_room();
+	struct waiter w = { 0 };
+
+	start_waiting(&w);
+	put("OTHER", "not this one");
+	put("ROOM", "this one");
+	pthread_join(w.thread, NULL);
+	CU_ASSERT_STRING_EQUAL(w.text, "this one");
+	CU_ASSERT_EQUAL(depth(g, "ROOM"), 0);
+	given_done(g);
+}
+
+static void
+four_who_wait_get_four_messages(void)
+{
+	static const char *texts[] = { "spades", "hearts", "diamonds", "clubs" };
+	struct given *g = given_waiting_room();
+	struct waiter w[4] = { 0 };
+	int i, k, found = 0;
+
+	for (i = 0; i < 4; i++)
+		start_waiting(&w[i]);
+	for (i = 0; i < 4; i++)
+		put("ROOM", texts[i]);
+	for (i = 0; i < 4; i++)
+		pthread_join(w[i].thread, NULL);
+	for (k = 0; k < 4; k++)
+		for (i = 0; i < 4; i++)
+			found += strcmp(w[i].text, texts[k]) == 0;
+	CU_ASSERT_EQUAL(found, 4);
+	CU_ASSERT_EQUAL(depth(g, "ROOM"), 0);
+	given_done(g);
+}
+
+static void
+a_wait_by_correlation_is_ended_by_its_message_only(void)
+{
+	struct given *g = given_waiting_room();
+	struct waiter a = { .corrid = 'a' }, b = { .corrid = 'b' };
+	TPQCTL ctl = { .flags = TPQCORRID };
+	char *data = tpalloc("STRING", NULL, 64);
+
+	start_waiting(&a);
+	start_waiting(&b);
+	put("ROOM", "no correlation");
+	memset(ctl.corrid, 'b', TMCORRIDLEN);
+	snprintf(data, 64, "for b");
+	GIVEN_CALL_OK(tpenqueue("QSPACE", "ROOM", &ctl, data, 0, 0));
+	pthread_join(b.thread, NULL);
+	CU_ASSERT_STRING_EQUAL(b.text, "for b");
+	pthread_join(a.thread, NULL);			/* its time ended */
+	CU_ASSERT_EQUAL(a.error, TPEDIAGNOSTIC);
+	CU_ASSERT_EQUAL(a.diagnostic, QMENOMSG);
+	CU_ASSERT_EQUAL(depth(g, "ROOM"), 1);
+	tpfree(data);
+	given_done(g);
+}
+
+static void
+outside_a_transaction_the_server_bounds_the_wait(void)
+{
+	struct given *g = given_waiting_room();
+	struct waiter w = { 0 };
+
+	start_waiting(&w);
+	pthread_join(w.thread, NULL);
+	CU_ASSERT_EQUAL(w.error, TPEDIAGNOSTIC);
+	CU_ASSERT_EQUAL(w.diagnostic, QMENOMSG);
+	CU_ASSERT_TRUE(w.took > 2.9);
+	CU_ASSERT_TRUE(w.took < 20);
+	given_done(g);
+}
+
+/* After a wait that ended in vain the context is as good as new, and nobody else's message comes to it late. */
+static void
+a_wait_in_vain_leaves_nothing_behind(void)
+{
+	struct given *g = given_waiting_room();
+	TPQCTL ctl = { .flags = TPQWAIT };
+	char *data = tpalloc("STRING", NULL, 64), *text;
+	long len;
+
+	CU_ASSERT_EQUAL(tpdequeue("QSPACE", "ROOM", &ctl, &data, &len, TPNOTIME), -1);
+	put("ROOM", "for the next");
+	put("OTHER", "other");
+	CU_ASSERT_EQUAL(depth(g, "ROOM"), 1);
+	text = take("OTHER");
+	CU_ASSERT_STRING_EQUAL(text, "other");
+	free(text);
+	text = take("ROOM");
+	CU_ASSERT_STRING_EQUAL(text, "for the next");
+	free(text);
+	tpfree(data);
+	given_done(g);
+}
+
+static void
+a_transaction_bounds_the_wait(void)
+{
+	struct given *g = given_waiting_room();
+	TPQCTL ctl = { .flags = TPQWAIT };
+	char *data = tpalloc("STRING", NULL, 64);
+	double start = now_s(), took;
+	long len;
+
+	GIVEN_CALL_OK(tpbegin(2, 0));
+	CU_ASSERT_EQUAL(tpdequeue("QSPACE", "ROOM", &ctl, &data, &len, 0), -1);
+	took = now_s() - start;
+	CU_ASSERT_EQUAL(tperrno, TPETIME);
+	CU_ASSERT_TRUE(took > 1.9);
+	CU_ASSERT_TRUE(took < 10);
+	tpabort(0);
+	put("ROOM", "afterwards");
+	CU_ASSERT_TRUE(peeks("ROOM", "afterwards"));
+	tpfree(data);
+	given_done(g);
+}
+
+static void
+a_delayed_message_ends_the_wait_when_its_time_comes(void)
+{
+	struct given *g = given_waiting_room();
+	struct waiter w = { 0 };
+	TPQCTL ctl = { .flags = TPQTIME_REL, .deq_time = 1 };
+	char *data = tpalloc("STRING", NULL, 64);
+
+	start_waiting(&w);
+	snprintf(data, 64, "in a second");
+	GIVEN_CALL_OK(tpenqueue("QSPACE", "ROOM", &ctl, data, 0, 0));
+	pthread_join(w.thread, NULL);
+	CU_ASSERT_STRING_EQUAL(w.text, "in a second");
+	tpfree(data);
+	given_done(g);
+}
+
+static void
+a_rollback_ends_the_wait_of_another(void)
+{
+	struct given *g = given_waiting_room();
+	struct waiter w = { 0 };
+	char *text;
+
+	put("ROOM", "second hand");
+	GIVEN_CALL_OK(tpbegin(30, 0));
+	text = take("ROOM");
+	CU_ASSERT_PTR_NOT_NULL(text);
+	free(text);
+	start_waiting(&w);
+	GIVEN_CALL_OK(tpabort(0));
+	pthread_join(w.thread, NULL);
+	CU_ASSERT_STRING_EQUAL(w.text, "second hand");
+	given_done(g);
+}
+
+static const char waiting_program[] =
+    "#include <stdio.h>\n#include \"atmi.h\"\n"
+    "int main(void)\n{\n"
+    "\tTPQCTL ctl = { 0 };\n\tlong len;\n\tchar *data = tpalloc(\"STRING\", 0, 64);\n"
+    "\tctl.flags = TPQWAIT;\n"
+    "\tif (tpinit(0) == -1)\n\t\treturn 1;\n"
+    "\tprintf(\"waiting\\n\");\n\tfflush(stdout);\n"
+    "\treturn tpdequeue(\"QSPACE\", \"ROOM\", &ctl, &data, &len, TPNOTIME) == -1;\n}\n";
+
+static bool
+says_waiting(void *g)
+{
+	char *text = given_read(g, "waiter.out");
+	bool yes = has(text, "waiting");
+
+	free(text);
+	return yes;
+}
+
+/* A client that dies while it waits takes no message with it. */
+static void
+a_dead_waiter_eats_no_message(void)
+{
+	struct given *g = given_waiting_room();
+	char *out, *text;
+	int i;
+
+	given_write(g, "waiter.c", "%s", waiting_program);
+	free(given_ok(g, NULL, "buildclient -o waiter -f waiter.c"));
+	for (i = 0; i < 3; i++) {
+		free(given_ok(g, NULL, "rm -f waiter.out"));
+		out = given_ok(g, NULL, "./waiter >waiter.out 2>&1 & echo $!");
+		CU_ASSERT_TRUE(wait_until(says_waiting, g, 10));
+		nap_ms(20 * i);				/* just before, or while, it waits in the queue manager */
+		kill((pid_t)atol(out), SIGKILL);
+		for (double end = now_s() + 5; !process_gone((pid_t)atol(out)) && now_s() < end;)
+			nap_ms(5);
+		free(out);
+	}
+	/* Its wait may still stand in the server until the broken connection is seen; no message may go there for good. */
+	put("ROOM", "for the living");
+	text = take_within("ROOM", 5);
+	CU_ASSERT_PTR_NOT_NULL(text);
+	free(text);
+	given_done(g);
+}
+
+int
+main(void)
+{
+	static const struct unit_test tests[] = {
+		UNIT(a_message_that_arrives_ends_the_wait),
+		UNIT(four_who_wait_get_four_messages),
+		UNIT(a_wait_by_correlation_is_ended_by_its_message_only),
+		UNIT(outside_a_transaction_the_server_bounds_the_wait),
+		UNIT(a_wait_in_vain_leaves_nothing_behind),
+		UNIT(a_transaction_bounds_the_wait),
+		UNIT(a_delayed_message_ends_the_wait_when_its_time_comes),
+		UNIT(a_rollback_ends_the_wait_of_another),
+		UNIT(a_dead_waiter_eats_no_message),
+	};
+
+	return unit_run("waiting", tests, UNIT_COUNT(tests));
+}
