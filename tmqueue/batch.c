@@ -1,0 +1,204 @@
+#include "tmqueue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "quiet.h"
+
+#define RETRY_US 100000
+
+static void
+on_eligible(void *arg, const char *queue, const uint8_t *msgid, const uint8_t *corrid)
+{
+	struct tmq *t = arg;
+
+	actions_event(t->actions, queue, msgid, corrid);
+}
+
+int
+tmq_init(struct tmq *t, struct qspace *qs, const char *group, long timeout_s, reply_send_fn *send, void *send_arg)
+{
+	const struct qspace_params *p = qspace_params(qs);
+
+	memset(t, 0, sizeof *t);
+	t->qs = qs;
+	t->space = p->name;
+	memcpy(t->group, group, strnlen(group, sizeof t->group - 1));
+	t->timeout_us = (int64_t)timeout_s * 1000000;
+	t->send = send;
+	t->send_arg = send_arg;
+	t->actions = actions_new(ACTION_BASE + (p->actions > 0 ? (size_t)p->actions : 0));
+	t->txs = txs_new(qs, clock_now_us());
+	if (t->actions == NULL || t->txs == NULL ||
+	    replies_init(&t->replies, BATCH_MAX + BATCH_SERVED) != 0) {
+		tmq_done(t);
+		return -1;
+	}
+	qspace_on_eligible(qs, on_eligible, t);
+	return 0;
+}
+
+void
+tmq_done(struct tmq *t)
+{
+	actions_free(t->actions);
+	txs_free(t->txs);
+	replies_free(&t->replies);
+	t->actions = NULL;
+	t->txs = NULL;
+}
+
+static void	/* the batch is on disk: what it changed in memory stays, and those who asked may know */
+settle(struct tmq *t)
+{
+	txs_commit(t->txs);
+	actions_commit(t->actions);
+	replies_send(&t->replies, t->send, t->send_arg);
+}
+
+static void	/* nothing of the batch happened */
+undo(struct tmq *t)
+{
+	replies_drop(&t->replies);
+	qspace_batch_abort(t->qs);
+	txs_abort(t->txs);
+	actions_abort(t->actions);
+}
+
+static int
+serve_waiting(struct tmq *t)
+{
+	const char *queue;
+	struct action *a;
+	int rc;
+
+	for (size_t tries = 0; tries < BATCH_SERVED && (a = actions_hot(t->actions, &queue)) != NULL; tries++)
+		if ((rc = dispatch_action(t, a, queue)) != 0)
+			return rc;
+	return 0;
+}
+
+static void
+end_waits(struct tmq *t)
+{
+	int64_t now = clock_mono_us();
+	struct action *a;
+
+	while (t->replies.n < t->replies.cap - BATCH_MAX && (a = actions_due(t->actions, now)) != NULL)
+		dispatch_action_end(t, a);
+}
+
+static int
+together(struct tmq *t, const struct link_msg *m, size_t n)
+{
+	int rc;
+
+	if ((rc = qspace_batch_begin(t->qs)) != 0)
+		return rc;
+	t->next_tick_us = qspace_tick(t->qs, clock_now_us());
+	if ((rc = serve_waiting(t)) != 0)
+		return rc;
+	end_waits(t);	/* after a last try: one whose message came in time gets it */
+	for (size_t i = 0; i < n; i++)
+		if (!dispatch_is_admin(&m[i]) && (rc = dispatch(t, &m[i])) != 0)
+			return rc;
+	return qspace_batch_commit(t->qs);
+}
+
+static void
+one_request(struct tmq *t, const struct link_msg *m)
+{
+	int rc;
+
+	if ((rc = qspace_batch_begin(t->qs)) != 0 || (rc = dispatch(t, m)) != 0 || (rc = qspace_batch_commit(t->qs)) != 0) {
+		undo(t);
+		dispatch_failed(t, m, rc);
+	}
+	settle(t);
+}
+
+static void
+one_waiting(struct tmq *t, struct action *a, const char *queue)
+{
+	int rc;
+
+	if ((rc = qspace_batch_begin(t->qs)) != 0 || (rc = dispatch_action(t, a, queue)) != 0 ||
+	    (rc = qspace_batch_commit(t->qs)) != 0) {
+		undo(t);	/* a is among those that wait again */
+		dispatch_action_failed(t, a, rc);
+	}
+	settle(t);
+}
+
+static void
+one_by_one(struct tmq *t, const struct link_msg *m, size_t n)
+{
+	const char *queue;
+	struct action *a;
+
+	for (size_t tries = 0; tries < BATCH_SERVED && (a = actions_hot(t->actions, &queue)) != NULL; tries++)
+		one_waiting(t, a, queue);
+	for (size_t i = 0; i < n; i++)
+		if (!dispatch_is_admin(&m[i]))
+			one_request(t, &m[i]);
+	/* Waits whose time is up need no batch. */
+	end_waits(t);
+	settle(t);
+}
+
+void
+batch_run(struct tmq *t, const struct link_msg *m, size_t n)
+{
+	int rc = together(t, m, n);
+
+	if (rc == 0)
+		settle(t);
+	else {
+		undo(t);
+		quiet_log("QM_CAT:1614: WARN: TMQUEUE: a batch of %zu requests on space %s failed (%d) and is run one by one",
+		    n, t->space, rc);
+		one_by_one(t, m, n);
+		t->next_tick_us = clock_now_us() + RETRY_US;	/* what was due is due still, but not at full speed */
+	}
+	for (size_t i = 0; i < n; i++)	/* these open batches of their own */
+		if (dispatch_is_admin(&m[i]))
+			admin_answer(t, &m[i], t->send, t->send_arg);
+}
+
+bool
+batch_more(const struct tmq *t)
+{
+	const char *queue;
+
+	return actions_hot(t->actions, &queue) != NULL;
+}
+
+int64_t
+batch_next_event(struct tmq *t)
+{
+	int64_t wait = actions_next_deadline(t->actions), tick = t->next_tick_us;
+
+	if (tick != INT64_MAX) {
+		tick += clock_mono_us() - clock_now_us();
+		if (tick < wait)
+			wait = tick;
+	}
+	return wait;
+}
+
+void
+tmq_dismiss(struct tmq *t)
+{
+	struct action *a;
+
+	while ((a = actions_any(t->actions)) != NULL) {
+		if (a->end == ACTION_END_TX || (!a->watch && a->req.tx.gtrid_len != 0))
+			dispatch_action_failed(t, a, QMEABORTED);	/* its branch ends with this server */
+		else
+			dispatch_action_end(t, a);
+		if (t->replies.n == t->replies.cap)
+			settle(t);
+	}
+	settle(t);
+}

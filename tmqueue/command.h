@@ -1,0 +1,14 @@
+/*
+ * command - the commands of thresholds: run by the shell in a session of their own, never waited for.
+ */
+#ifndef TMQUEUE_COMMAND_H
+#define TMQUEUE_COMMAND_H
+
+#include <stdbool.h>
+
+void command_run(const char *queue, const char *cmd);	/* at most COMMAND_MAX at a time; beyond that it is logged and not run */
+bool command_reap(void);	/* bury those that ended; true while some still run */
+
+#define COMMAND_MAX 64
+
+#endif

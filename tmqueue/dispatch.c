@@ -1,0 +1,392 @@
+#include "tmqueue.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "clock.h"
+#include "quiet.h"
+
+#define MALFORMED 1	/* of a request; QME codes are negative */
+#define DAY_US (INT64_C(86400) * 1000000)
+#define PROBE_US 5000	/* a caller that waited this long is asked whether it is still there before it gets a message */
+
+const char *
+peer_name(const struct link_peer *p, char buf[24])
+{
+	size_t n = p->n > 8 ? 8 : p->n;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < n; i++)
+		snprintf(buf + 2 * i, 3, "%02x", p->id[i]);
+	return buf;
+}
+
+static bool
+fatal(int rc)
+{
+	return rc == QMESYSTEM || rc == QMEOS;
+}
+
+static void
+log_bad_queue(const struct tmq *t, const char *queue, const char *what)
+{
+	quiet_log("QM_CAT:1351: ERROR: TMQUEUE %s: no queue \"%s\" in queue space %s", what, queue, t->space);
+}
+
+/* The answer to a queue request, as far as errors go. */
+static struct wire_qreply
+qreply_of(const struct tmq *t, uint64_t reqid, bool in_tx, struct verdict v)
+{
+	struct wire_qreply r = { .reqid = reqid, .error = v.error, .diagnostic = v.diagnostic };
+
+	if (in_tx) {	/* even a refusal may have opened the branch: the caller must end it */
+		memcpy(r.group, t->group, sizeof r.group);
+		r.doomed = v.doomed;
+	}
+	return r;
+}
+
+static void
+answer_queue(struct tmq *t, const struct link_peer *to, uint64_t reqid, bool in_tx, struct verdict v, struct qmsg *msg)
+{
+	struct wire_qreply r = qreply_of(t, reqid, in_tx, v);
+
+	reply_queue(&t->replies, to, &r, msg);
+}
+
+/* --- requests --- */
+
+static int
+enqueue(struct tmq *t, const struct link_msg *m)
+{
+	struct wire_enqueue e;
+	struct branch *b = NULL;
+	struct verdict v = { 0, 0, false };
+	struct wire_qreply r;
+	uint8_t msgid[TMMSGIDLEN] = { 0 };
+	int rc;
+
+	if (wire_enqueue_decode(m->head, m->head_len, &e) != 0 || (e.has_body != 0) != m->has_body)
+		return MALFORMED;
+	if (e.tx.gtrid_len != 0)
+		b = txs_join(t->txs, &e.tx, &v);
+	if (v.error == 0) {
+		struct qmsg_in in = {
+			.flags = e.flags, .deq_time = e.deq_time, .exp_time = e.exp_time, .priority = e.priority,
+			.delivery_qos = e.delivery_qos, .reply_qos = e.reply_qos,
+			.replyqueue = e.replyqueue, .failurequeue = e.failurequeue,
+			.urcode = e.urcode, .appkey = e.appkey, .type = e.type, .subtype = e.subtype,
+			.has_body = m->has_body, .body = m->body, .body_len = m->body_len,
+		};
+
+		memcpy(in.msgid, e.msgid, sizeof in.msgid);
+		memcpy(in.corrid, e.corrid, sizeof in.corrid);
+		memcpy(in.cltid, e.cltid, sizeof in.cltid);
+		if (fatal(rc = qspace_enqueue(t->qs, b, e.queue, &in, msgid)))
+			return rc;
+		if (rc == QMEBADQUEUE)
+			log_bad_queue(t, e.queue, "enqueue");
+		v = verdict_of(rc, b);
+	}
+	if (fatal(v.diagnostic))
+		return v.diagnostic;
+	r = qreply_of(t, e.reqid, e.tx.gtrid_len != 0, v);
+	if (v.error == 0) {
+		r.flags = TPQMSGID;
+		memcpy(r.msgid, msgid, sizeof r.msgid);
+	}
+	reply_queue(&t->replies, &m->peer, &r, NULL);
+	return 0;
+}
+
+static int
+take(struct tmq *t, struct branch *b, const struct wire_dequeue *d, struct qmsg **msg)
+{
+	struct qselect sel = {
+		.flags = d->flags & (TPQGETBYMSGID | TPQGETBYCORRID | TPQPEEK | WIRE_QDELAYED),
+		.only_type = d->nochange != 0, .type = d->type, .subtype = d->subtype,
+	};
+
+	memcpy(sel.msgid, d->msgid, sizeof sel.msgid);
+	memcpy(sel.corrid, d->corrid, sizeof sel.corrid);
+	*msg = NULL;
+	return qspace_dequeue(t->qs, b, d->queue, &sel, msg);
+}
+
+/* How long a dequeue may wait, and what its caller hears then. */
+static int64_t
+wait_until(const struct tmq *t, const struct wire_dequeue *d, bool in_tx, enum action_end *end)
+{
+	int64_t limit = t->timeout_us, caller = (int64_t)d->timeout_ms * 1000;
+
+	*end = ACTION_END_SERVER;
+	if (in_tx) {
+		*end = ACTION_END_TX;
+		limit = d->tx.timeout_ms != 0 ? (int64_t)d->tx.timeout_ms * 1000 : DAY_US;
+	}
+	if (caller != 0 && caller < limit) {
+		*end = ACTION_END_CALLER;
+		limit = caller;
+	}
+	return clock_mono_us() + limit;
+}
+
+static int
+dequeue(struct tmq *t, const struct link_msg *m)
+{
+	struct wire_dequeue d;
+	struct branch *b = NULL;
+	struct verdict v = { 0, 0, false };
+	struct qmsg *msg = NULL;
+	enum action_end end;
+	int64_t until;
+	int rc;
+
+	if (wire_dequeue_decode(m->head, m->head_len, &d) != 0)
+		return MALFORMED;
+	if (d.flags & TPQPEEK)
+		d.tx.gtrid_len = 0;	/* peeking is never part of a transaction */
+	if (d.tx.gtrid_len != 0)
+		b = txs_join(t->txs, &d.tx, &v);
+	if (v.error == 0) {
+		rc = take(t, b, &d, &msg);
+		if (rc == QMENOMSG && (d.flags & TPQWAIT)) {
+			until = wait_until(t, &d, d.tx.gtrid_len != 0, &end);
+			if (action_wait(t->actions, &m->peer, &d, until, end) != NULL)
+				return 0;
+			quiet_log("QM_CAT:1612: ERROR: TMQUEUE: no free action for a dequeue that waits on queue %s in space %s: "
+			    "%zu are in use (qspacechange -A adds more)", d.queue, t->space, actions_count(t->actions));
+			rc = QMENOSPACE;
+		}
+		if (fatal(rc))
+			return rc;
+		if (rc == QMEBADQUEUE)
+			log_bad_queue(t, d.queue, "dequeue");
+		v = verdict_of(rc, b);
+	}
+	if (fatal(v.diagnostic))
+		return v.diagnostic;
+	answer_queue(t, &m->peer, d.reqid, d.tx.gtrid_len != 0, v, msg);
+	return 0;
+}
+
+static int
+qwait(struct tmq *t, const struct link_msg *m)
+{
+	static struct wire_qwait w;	/* large; one thread */
+	struct wire_qreply r = { 0 };
+	int64_t limit;
+
+	if (wire_qwait_decode(m->head, m->head_len, &w) != 0)
+		return MALFORMED;
+	r.reqid = w.reqid;
+	for (size_t i = 0; i < w.n; i++) {
+		struct queue_params p;
+		bool has = qspace_has_eligible(t->qs, w.queue[i]);
+
+		if (!has && qspace_queue_get(t->qs, w.queue[i], &p, NULL) != 0) {
+			log_bad_queue(t, w.queue[i], "wait");
+			r.error = TPEDIAGNOSTIC;
+			r.diagnostic = QMEBADQUEUE;
+		} else if (!has)
+			continue;
+		memcpy(r.queue, w.queue[i], sizeof r.queue);
+		reply_queue(&t->replies, &m->peer, &r, NULL);
+		return 0;
+	}
+	limit = w.timeout_ms != 0 ? (int64_t)w.timeout_ms * 1000 : DAY_US;
+	if (action_watch(t->actions, &m->peer, &w, clock_mono_us() + limit) != NULL)
+		return 0;
+	r.error = TPEDIAGNOSTIC;
+	r.diagnostic = QMENOSPACE;
+	quiet_log("QM_CAT:1612: ERROR: TMQUEUE: no room for one more watcher of queues in space %s", t->space);
+	reply_queue(&t->replies, &m->peer, &r, NULL);
+	return 0;
+}
+
+static int
+cancel(struct tmq *t, const struct link_msg *m)
+{
+	struct wire_cancel c;
+
+	if (wire_cancel_decode(m->head, m->head_len, &c) != 0)
+		return MALFORMED;
+	action_cancel(t->actions, &m->peer, c.target);
+	return 0;
+}
+
+static int
+txend(struct tmq *t, const struct link_msg *m)
+{
+	struct wire_txend e;
+	int rc, error;
+
+	if (wire_txend_decode(m->head, m->head_len, &e) != 0 || e.tx.gtrid_len == 0)
+		return MALFORMED;
+	if ((rc = txs_end(t->txs, &e, &error)) != 0)
+		return rc;
+	reply_tx(&t->replies, &m->peer, e.reqid, error);
+	return 0;
+}
+
+/* A request that cannot be served whatever the space holds: an answer in the words of its kind. */
+static void
+refuse(struct tmq *t, const struct link_peer *to, enum wire_kind kind, uint64_t reqid)
+{
+	char who[24];
+
+	quiet_log("QM_CAT:1613: WARN: TMQUEUE: peer %s sent a request of kind %d that is malformed or not for a queue manager",
+	    peer_name(to, who), (int)kind);
+	switch (kind) {
+	case WIRE_ENQUEUE:
+	case WIRE_DEQUEUE:
+	case WIRE_QWAIT:
+		answer_queue(t, to, reqid, false, (struct verdict){ TPEPROTO, 0, false }, NULL);
+		break;
+	case WIRE_TXEND:
+		reply_tx(&t->replies, to, reqid, TPEPROTO);
+		break;
+	case WIRE_CALL:
+		reply_service(&t->replies, to, reqid, TPESVCERR);
+		break;
+	default:
+		break;	/* replies, and what has no reply */
+	}
+}
+
+bool
+dispatch_is_admin(const struct link_msg *m)
+{
+	enum wire_kind kind;
+	uint64_t reqid;
+
+	return wire_peek(m->head, m->head_len, &kind, &reqid) == 0 && kind == WIRE_ADMIN;
+}
+
+int
+dispatch(struct tmq *t, const struct link_msg *m)
+{
+	enum wire_kind kind;
+	uint64_t reqid;
+	char who[24];
+	int rc = MALFORMED;
+
+	if (wire_peek(m->head, m->head_len, &kind, &reqid) != 0) {
+		quiet_log("QM_CAT:1613: WARN: TMQUEUE: peer %s sent %zu bytes that are no request of wire version %d; dropped",
+		    peer_name(&m->peer, who), m->head_len, WIRE_VERSION);
+		return 0;
+	}
+	switch (kind) {
+	case WIRE_ENQUEUE: rc = enqueue(t, m); break;
+	case WIRE_DEQUEUE: rc = dequeue(t, m); break;
+	case WIRE_QWAIT: rc = qwait(t, m); break;
+	case WIRE_CANCEL: rc = cancel(t, m); break;
+	case WIRE_TXEND: rc = txend(t, m); break;
+	default: break;
+	}
+	if (rc == MALFORMED) {
+		refuse(t, &m->peer, kind, reqid);
+		rc = 0;
+	}
+	return rc;
+}
+
+void
+dispatch_failed(struct tmq *t, const struct link_msg *m, int rc)
+{
+	struct wire_enqueue e;
+	struct wire_dequeue d;
+	struct wire_txend x;
+	struct branch *b = NULL;
+	bool in_tx;
+
+	if (wire_enqueue_decode(m->head, m->head_len, &e) == 0) {
+		in_tx = e.tx.gtrid_len != 0;
+		if (in_tx)
+			b = txs_find(t->txs, &e.tx);
+		answer_queue(t, &m->peer, e.reqid, in_tx, verdict_of(rc, b), NULL);
+	} else if (wire_dequeue_decode(m->head, m->head_len, &d) == 0) {
+		in_tx = d.tx.gtrid_len != 0 && (d.flags & TPQPEEK) == 0;
+		if (in_tx)
+			b = txs_find(t->txs, &d.tx);
+		answer_queue(t, &m->peer, d.reqid, in_tx, verdict_of(rc, b), NULL);
+	} else if (wire_txend_decode(m->head, m->head_len, &x) == 0)
+		reply_tx(&t->replies, &m->peer, x.reqid, txs_end_failed(t->txs, &x));
+}
+
+/* --- waiting operations --- */
+
+static bool	/* A caller killed in its wait must not get, and thereby lose, a message. */
+caller_is_gone(struct tmq *t, const struct action *a)
+{
+	struct wr head = { 0 };
+	struct wire_qreply probe = { .reqid = 0 };	/* no request has this id: whoever is there drops it */
+	bool gone = false;
+
+	if (clock_mono_us() - a->since_us < PROBE_US)
+		return false;
+	wire_qreply_encode(&head, &probe);
+	if (wr_ok(&head))
+		gone = t->send(t->send_arg, &a->peer, head.p, head.len, NULL) == LINK_GONE;
+	wr_free(&head);
+	return gone;
+}
+
+int
+dispatch_action(struct tmq *t, struct action *a, const char *queue)
+{
+	bool in_tx = !a->watch && a->req.tx.gtrid_len != 0;
+	struct verdict v = { 0, 0, false };
+	struct branch *b = NULL;
+	struct qmsg *msg = NULL;
+	int rc;
+
+	if (a->watch) {
+		struct wire_qreply r = { .reqid = a->reqid };
+
+		memcpy(r.queue, queue, strlen(queue) + 1);
+		reply_queue(&t->replies, &a->peer, &r, NULL);
+		action_served(t->actions, a);
+		return 0;
+	}
+	if (caller_is_gone(t, a)) {
+		action_served(t->actions, a);
+		return 0;
+	}
+	if (in_tx && (b = txs_find(t->txs, &a->req.tx)) == NULL)
+		v = (struct verdict){ TPETIME, 0, true };	/* rolled back while it waited */
+	else {
+		rc = take(t, b, &a->req, &msg);
+		if (rc == QMENOMSG) {
+			actions_cool(t->actions, a);
+			return 0;
+		}
+		if (fatal(rc))
+			return rc;
+		v = verdict_of(rc, b);
+	}
+	answer_queue(t, &a->peer, a->reqid, in_tx, v, msg);
+	action_served(t->actions, a);
+	return 0;
+}
+
+void
+dispatch_action_failed(struct tmq *t, struct action *a, int rc)
+{
+	bool in_tx = a->req.tx.gtrid_len != 0;
+
+	answer_queue(t, &a->peer, a->reqid, in_tx, verdict_of(rc, in_tx ? txs_find(t->txs, &a->req.tx) : NULL), NULL);
+	action_served(t->actions, a);
+}
+
+void
+dispatch_action_end(struct tmq *t, struct action *a)
+{
+	bool in_tx = !a->watch && a->req.tx.gtrid_len != 0;
+	struct verdict v = { TPETIME, 0, a->end == ACTION_END_TX };
+
+	if (a->end == ACTION_END_SERVER)
+		v = (struct verdict){ TPEDIAGNOSTIC, QMENOMSG, false };
+	answer_queue(t, &a->peer, a->reqid, in_tx, v, NULL);
+	action_served(t->actions, a);
+}

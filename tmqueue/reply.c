@@ -1,0 +1,125 @@
+#include "reply.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "quiet.h"
+
+int
+replies_init(struct replies *r, size_t cap)
+{
+	r->n = 0;
+	r->cap = cap;
+	r->v = calloc(cap, sizeof *r->v);
+	return r->v == NULL ? -1 : 0;
+}
+
+void
+replies_free(struct replies *r)
+{
+	if (r->v == NULL)
+		return;
+	replies_drop(r);
+	for (size_t i = 0; i < r->cap; i++)
+		wr_free(&r->v[i].head);
+	free(r->v);
+	r->v = NULL;
+}
+
+static struct reply *
+reply_add(struct replies *r, const struct link_peer *to)
+{
+	struct reply *p = &r->v[r->n++];
+
+	p->to = *to;
+	p->msg = NULL;
+	wr_reset(&p->head);	/* keeps its memory from batch to batch */
+	return p;
+}
+
+static void
+attributes_of(const struct qmsg *q, struct wire_qreply *m)
+{
+	m->flags = q->flags;
+	memcpy(m->msgid, q->msgid, sizeof m->msgid);
+	memcpy(m->corrid, q->corrid, sizeof m->corrid);
+	memcpy(m->replyqueue, q->replyqueue, sizeof q->replyqueue);
+	memcpy(m->failurequeue, q->failurequeue, sizeof q->failurequeue);
+	m->priority = q->priority;
+	m->delivery_qos = q->delivery_qos;
+	m->reply_qos = q->reply_qos;
+	m->urcode = q->urcode;
+	memcpy(m->cltid, q->cltid, sizeof m->cltid);
+	m->appkey = q->appkey;
+	memcpy(m->type, q->type, sizeof m->type);
+	memcpy(m->subtype, q->subtype, sizeof m->subtype);
+	m->has_body = q->has_body;
+}
+
+void
+reply_queue(struct replies *r, const struct link_peer *to, struct wire_qreply *m, struct qmsg *msg)
+{
+	struct reply *p = reply_add(r, to);
+
+	if (msg != NULL)
+		attributes_of(msg, m);
+	p->msg = msg;
+	wire_qreply_encode(&p->head, m);
+}
+
+void
+reply_tx(struct replies *r, const struct link_peer *to, uint64_t reqid, int error)
+{
+	struct wire_txreply m = { .reqid = reqid, .error = error };
+
+	wire_txreply_encode(&reply_add(r, to)->head, &m);
+}
+
+void
+reply_service(struct replies *r, const struct link_peer *to, uint64_t reqid, int error)
+{
+	struct wire_reply m = { .reqid = reqid, .error = error };
+
+	wire_reply_encode(&reply_add(r, to)->head, &m);
+}
+
+static void
+body_release(void *p, void *hint)
+{
+	(void)p;
+	qmsg_free(hint);
+}
+
+void
+replies_send(struct replies *r, reply_send_fn *send, void *arg)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		struct reply *p = &r->v[i];
+		struct link_body body, *with = NULL;
+
+		if (p->msg != NULL && p->msg->has_body) {
+			body = (struct link_body){ p->msg->body, p->msg->body_len, body_release, p->msg };
+			p->msg = NULL;	/* link's from here on, sent or not */
+			with = &body;
+		}
+		if (!wr_ok(&p->head)) {
+			quiet_log("QM_CAT:1400: ERROR: TMQUEUE: no memory for an answer; its caller will time out");
+			if (with != NULL)
+				body_release(NULL, body.hint);
+		} else if (send(arg, &p->to, p->head.p, p->head.len, with) == LINK_GONE)
+			quiet_log("QM_CAT:1607: WARN: TMQUEUE: a caller went away before its answer; what it asked for is done");
+		qmsg_free(p->msg);
+		p->msg = NULL;
+	}
+	r->n = 0;
+}
+
+void
+replies_drop(struct replies *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		qmsg_free(r->v[i].msg);
+		r->v[i].msg = NULL;
+	}
+	r->n = 0;
+}

@@ -1,0 +1,67 @@
+/*
+ * tmqueue - a queue manager that serves one queue space, whatever brings the requests: server.c brings them from a
+ * socket, a test by hand.
+ */
+#ifndef TMQUEUE_H
+#define TMQUEUE_H
+
+#include "action.h"
+#include "link.h"
+#include "qspace.h"
+#include "reply.h"
+#include "tx.h"
+
+#define BATCH_MAX 256			/* requests of one batch */
+#define BATCH_BYTES (8u << 20)		/* and their data, beyond which no more are taken in */
+#define BATCH_SERVED 256		/* waiting operations that one batch may satisfy */
+
+struct tmq {
+	struct qspace *qs;
+	char group[WIRE_GROUP];		/* told to whoever joins with a transaction */
+	const char *space;		/* its name, for log lines */
+	int64_t timeout_us;		/* -t */
+	struct actions *actions;
+	struct txs *txs;
+	struct replies replies;
+	reply_send_fn *send;
+	void *send_arg;
+	int64_t next_tick_us;		/* clock_now_us() of the space's next event */
+};
+
+/* Put a manager over an open space.  0 or -1 (no memory); qs stays the caller's. */
+int tmq_init(struct tmq *t, struct qspace *qs, const char *group, long timeout_s, reply_send_fn *send, void *send_arg);
+void tmq_done(struct tmq *t);		/* callers that still wait are dropped without an answer: tmq_dismiss() first */
+
+/*
+ * Run n <= BATCH_MAX requests and the waiting operations that may go on, as one batch with one flush, and answer those
+ * that are to be answered.  Nothing leaves before the batch is on disk (D1).  When it fails each one runs in a batch of its own.
+ */
+void batch_run(struct tmq *t, const struct link_msg *m, size_t n);
+bool batch_more(const struct tmq *t);	/* waiting operations may go on now: do not sleep */
+/* When something is due without any request: clock_mono_us(). */
+int64_t batch_next_event(struct tmq *t);
+void tmq_dismiss(struct tmq *t);	/* the end: answer all who wait; nothing is taken */
+
+/* --- between batch.c, dispatch.c and admin.c --- */
+
+/*
+ * One request, inside a batch.  Its answer, if it is due now, is added to t->replies.  0; QMESYSTEM, QMEOS: the batch is
+ * dead, nothing was added.
+ */
+int dispatch(struct tmq *t, const struct link_msg *m);
+void dispatch_failed(struct tmq *t, const struct link_msg *m, int rc);	/* it failed in a batch of its own too: say so; no batch is open */
+bool dispatch_is_admin(const struct link_msg *m);
+/* Try the waiting operation again.  0: answered, or it found nothing and cooled.  Else the batch is dead. */
+int dispatch_action(struct tmq *t, struct action *a, const char *queue);
+void dispatch_action_failed(struct tmq *t, struct action *a, int rc);
+void dispatch_action_end(struct tmq *t, struct action *a);	/* its time is up */
+
+/* An ADMIN request, outside any batch: answered at once.  t NULL: this server stands by. */
+void admin_answer(struct tmq *t, const struct link_msg *m, reply_send_fn *send, void *send_arg);
+/* A server that stands by was asked something. */
+void standby_answer(const struct link_msg *m, reply_send_fn *send, void *send_arg);
+
+/* Forms of a peer's identity for log lines. */
+const char *peer_name(const struct link_peer *p, char buf[24]);
+
+#endif
