@@ -31,7 +31,7 @@ enum wire_kind {
 };
 
 /*
- * Bytes of a global transaction id.  Its first 8 bytes are the time of tpbegin(), clock_now_us(), big-endian: a TMQUEUE
+ * Bytes of a global transaction id.  Its bytes 16 to 23 are the time of tpbegin(), clock_now_us(), big-endian: a TMQUEUE
  * opens no branch for a transaction older than itself, for it may have forgotten what that transaction did here.
  */
 #define WIRE_GTRID_MAX 32

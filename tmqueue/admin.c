@@ -24,9 +24,10 @@ admin_answer(struct tmq *t, const struct link_msg *m, reply_send_fn *send, void 
 	struct wire_adminreply r = { .status = 0 };
 
 	if (wire_admin_decode(m->head, m->head_len, &q) != 0) {
-		char who[24];
+		char who[128];
 
-		quiet_log("QM_CAT:1613: WARN: TMQUEUE: peer %s sent a malformed ADMIN request; dropped", peer_name(&m->peer, who));
+		link_msg_peer_name(m, who, sizeof who);
+		quiet_log("QM_CAT:1613: WARN: TMQUEUE: %s sent a malformed ADMIN request; dropped", who);
 		return;
 	}
 	r.reqid = q.reqid;

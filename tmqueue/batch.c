@@ -49,6 +49,25 @@ tmq_done(struct tmq *t)
 	t->txs = NULL;
 }
 
+static int
+begin(struct tmq *t)
+{
+	int rc = qspace_batch_begin(t->qs);
+
+	t->batch_open = rc == 0;
+	return rc;
+}
+
+static int
+commit(struct tmq *t)
+{
+	int rc = qspace_batch_commit(t->qs);
+
+	if (rc == 0)
+		t->batch_open = false;
+	return rc;
+}
+
 static void	/* the batch is on disk: what it changed in memory stays, and those who asked may know */
 settle(struct tmq *t)
 {
@@ -61,7 +80,9 @@ static void	/* nothing of the batch happened */
 undo(struct tmq *t)
 {
 	replies_drop(&t->replies);
-	qspace_batch_abort(t->qs);
+	if (t->batch_open)
+		qspace_batch_abort(t->qs);
+	t->batch_open = false;
 	txs_abort(t->txs);
 	actions_abort(t->actions);
 }
@@ -94,7 +115,7 @@ together(struct tmq *t, const struct link_msg *m, size_t n)
 {
 	int rc;
 
-	if ((rc = qspace_batch_begin(t->qs)) != 0)
+	if ((rc = begin(t)) != 0)
 		return rc;
 	t->next_tick_us = qspace_tick(t->qs, clock_now_us());
 	if ((rc = serve_waiting(t)) != 0)
@@ -103,7 +124,7 @@ together(struct tmq *t, const struct link_msg *m, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if (!dispatch_is_admin(&m[i]) && (rc = dispatch(t, &m[i])) != 0)
 			return rc;
-	return qspace_batch_commit(t->qs);
+	return commit(t);
 }
 
 static void
@@ -111,7 +132,7 @@ one_request(struct tmq *t, const struct link_msg *m)
 {
 	int rc;
 
-	if ((rc = qspace_batch_begin(t->qs)) != 0 || (rc = dispatch(t, m)) != 0 || (rc = qspace_batch_commit(t->qs)) != 0) {
+	if ((rc = begin(t)) != 0 || (rc = dispatch(t, m)) != 0 || (rc = commit(t)) != 0) {
 		undo(t);
 		dispatch_failed(t, m, rc);
 	}
@@ -123,8 +144,8 @@ one_waiting(struct tmq *t, struct action *a, const char *queue)
 {
 	int rc;
 
-	if ((rc = qspace_batch_begin(t->qs)) != 0 || (rc = dispatch_action(t, a, queue)) != 0 ||
-	    (rc = qspace_batch_commit(t->qs)) != 0) {
+	if ((rc = begin(t)) != 0 || (rc = dispatch_action(t, a, queue)) != 0 ||
+	    (rc = commit(t)) != 0) {
 		undo(t);	/* a is among those that wait again */
 		dispatch_action_failed(t, a, rc);
 	}

@@ -1,6 +1,5 @@
 #include "tmqueue.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "clock.h"
@@ -9,17 +8,6 @@
 #define MALFORMED 1	/* of a request; QME codes are negative */
 #define DAY_US (INT64_C(86400) * 1000000)
 #define PROBE_US 5000	/* a caller that waited this long is asked whether it is still there before it gets a message */
-
-const char *
-peer_name(const struct link_peer *p, char buf[24])
-{
-	size_t n = p->n > 8 ? 8 : p->n;
-
-	buf[0] = '\0';
-	for (size_t i = 0; i < n; i++)
-		snprintf(buf + 2 * i, 3, "%02x", p->id[i]);
-	return buf;
-}
 
 static bool
 fatal(int rc)
@@ -231,12 +219,14 @@ txend(struct tmq *t, const struct link_msg *m)
 
 /* A request that cannot be served whatever the space holds: an answer in the words of its kind. */
 static void
-refuse(struct tmq *t, const struct link_peer *to, enum wire_kind kind, uint64_t reqid)
+refuse(struct tmq *t, const struct link_msg *m, enum wire_kind kind, uint64_t reqid)
 {
-	char who[24];
+	const struct link_peer *to = &m->peer;
+	char who[128];
 
-	quiet_log("QM_CAT:1613: WARN: TMQUEUE: peer %s sent a request of kind %d that is malformed or not for a queue manager",
-	    peer_name(to, who), (int)kind);
+	link_msg_peer_name(m, who, sizeof who);
+	quiet_log("QM_CAT:1613: WARN: TMQUEUE: %s sent a request of kind %d that is malformed or not for a queue manager",
+	    who, (int)kind);
 	switch (kind) {
 	case WIRE_ENQUEUE:
 	case WIRE_DEQUEUE:
@@ -268,12 +258,13 @@ dispatch(struct tmq *t, const struct link_msg *m)
 {
 	enum wire_kind kind;
 	uint64_t reqid;
-	char who[24];
+	char who[128];
 	int rc = MALFORMED;
 
 	if (wire_peek(m->head, m->head_len, &kind, &reqid) != 0) {
-		quiet_log("QM_CAT:1613: WARN: TMQUEUE: peer %s sent %zu bytes that are no request of wire version %d; dropped",
-		    peer_name(&m->peer, who), m->head_len, WIRE_VERSION);
+		link_msg_peer_name(m, who, sizeof who);
+		quiet_log("QM_CAT:1613: WARN: TMQUEUE: %s sent %zu bytes that are no request of wire version %d; dropped", who,
+		    m->head_len, WIRE_VERSION);
 		return 0;
 	}
 	switch (kind) {
@@ -285,7 +276,7 @@ dispatch(struct tmq *t, const struct link_msg *m)
 	default: break;
 	}
 	if (rc == MALFORMED) {
-		refuse(t, &m->peer, kind, reqid);
+		refuse(t, m, kind, reqid);
 		rc = 0;
 	}
 	return rc;

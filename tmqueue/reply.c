@@ -54,6 +54,7 @@ attributes_of(const struct qmsg *q, struct wire_qreply *m)
 	memcpy(m->type, q->type, sizeof m->type);
 	memcpy(m->subtype, q->subtype, sizeof m->subtype);
 	m->has_body = q->has_body;
+	m->retries = (int32_t)q->retries;
 }
 
 void

@@ -24,7 +24,7 @@ struct crowd {
 	uint64_t batch;
 	size_t here, again;		/* this batch: callers; of them those of the last batch */
 	size_t expected, arrived;	/* callers of the last two batches; of them those heard in this one */
-	size_t last_here, last_again;
+	size_t last_here;
 };
 
 struct server {
@@ -197,9 +197,10 @@ stand_by(struct server *s)
 static void
 crowd_begin(struct crowd *c)
 {
+	if (c->here == 0)
+		return;		/* nobody called: not a batch to learn from */
 	c->expected = c->here + c->last_here - c->again;
 	c->last_here = c->here;
-	c->last_again = c->again;
 	c->here = c->again = c->arrived = 0;
 	c->batch++;
 }

@@ -25,6 +25,7 @@ struct tmq {
 	struct replies replies;
 	reply_send_fn *send;
 	void *send_arg;
+	bool batch_open;
 	int64_t next_tick_us;		/* clock_now_us() of the space's next event */
 };
 
@@ -60,8 +61,5 @@ void dispatch_action_end(struct tmq *t, struct action *a);	/* its time is up */
 void admin_answer(struct tmq *t, const struct link_msg *m, reply_send_fn *send, void *send_arg);
 /* A server that stands by was asked something. */
 void standby_answer(const struct link_msg *m, reply_send_fn *send, void *send_arg);
-
-/* Forms of a peer's identity for log lines. */
-const char *peer_name(const struct link_peer *p, char buf[24]);
 
 #endif

@@ -8,6 +8,8 @@
 
 #define BUCKETS 1024
 #define KEEP_US (600 * INT64_C(1000000))	/* how long after its deadline a transaction nobody ended is remembered */
+#define GTRID_TIME_AT 16	/* see wire.h */
+#define LONG_AGO_US (30 * INT64_C(86400) * 1000000)
 #define SWEEP_US (60 * INT64_C(1000000))
 
 struct known {
@@ -99,13 +101,15 @@ sweep(struct txs *t, int64_t now)
 		}
 }
 
-static int64_t	/* when the transaction began; INT64_MAX when its id does not say */
-begun_us(const struct wire_tx *tx)
+static bool	/* Its id says when it began; ids from elsewhere, which hold no likely time there, pass. */
+begun_before(const struct wire_tx *tx, int64_t us)
 {
 	struct rd r = { .p = tx->gtrid, .left = tx->gtrid_len };
-	uint64_t v = rd_u64(&r);
+	uint64_t begun;
 
-	return r.bad || v > INT64_MAX ? INT64_MAX : (int64_t)v;
+	rd_view(&r, GTRID_TIME_AT);
+	begun = rd_u64(&r);
+	return !r.bad && begun < (uint64_t)us && begun > (uint64_t)(us - LONG_AGO_US);
 }
 
 struct branch *
@@ -133,7 +137,7 @@ txs_join(struct txs *t, const struct wire_tx *tx, struct verdict *v)
 		*v = (struct verdict){ TPETIME, 0, true };
 		return NULL;
 	}
-	if (begun_us(tx) < t->started_us) {
+	if (begun_before(tx, t->started_us)) {
 		quiet_log("QM_CAT:1608: WARN: TMQUEUE: a transaction that began before this server started is refused: "
 		    "what it did here before is rolled back");
 		*v = (struct verdict){ TPEDIAGNOSTIC, QMEABORTED, true };
