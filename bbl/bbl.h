@@ -1,0 +1,42 @@
+/*
+ * bbl - the bulletin board: one process, one thread, one loop.  For this folder only.
+ */
+#ifndef BBL_H
+#define BBL_H
+
+#include "app.h"
+#include "registry.h"
+#include "state.h"
+
+struct bbl {
+	struct app app;
+	struct registry reg;
+	struct link_server *link;
+	int epfd;			/* holds every pidfd and sigfd; wakes the wait for requests */
+	int sigfd, lock_fd;
+	int64_t started_us;		/* clock_mono_us() */
+	uint64_t done;			/* requests answered */
+	bool end;			/* leave the loop */
+	bool end_application;		/* and leave nothing behind */
+};
+
+/* --- requests.c --- */
+void bbl_handle(struct bbl *b, const struct link_msg *m);	/* one message: decode, do, answer now or later */
+void bbl_answer(struct bbl *b, const struct link_peer *to, uint64_t reqid, int status, const char *text,
+    const struct document *doc);
+
+/* --- rows.c: what psr, psc, pclt, pq and bbs show; 0 or -1 --- */
+int rows_psr(const struct bbl *b, struct document *out);
+int rows_psc(const struct bbl *b, struct document *out);
+int rows_pclt(struct bbl *b, struct document *out);
+int rows_pq(const struct bbl *b, struct document *out);
+int rows_bbs(const struct bbl *b, struct document *out);
+void server_queue_name(const struct server *s, char *buf, size_t size);
+
+/* --- spawn.c --- */
+/* Run the server's program.  0: s->pid, pidfd, why_fd are set; -1 with the cause in why. */
+int server_spawn(struct bbl *b, struct server *s, char *why, size_t size);
+void server_run_rcmd(struct bbl *b, const struct server *s);	/* not waited for */
+int tms_check(const struct bbl *b, const struct ubb_group *g, char *why, size_t size);	/* can OPENINFO be opened? */
+
+#endif
