@@ -227,7 +227,7 @@ is_ours(const struct given *g, pid_t pid)
 
 	if (pid == getpid() || !proc_file(pid, "environ", env, sizeof env, &n) || n == 0)
 		return false;
-	snprintf(want, sizeof want, "TUXCONFIG=%s/tuxconfig", g->dir);
+	snprintf(want, sizeof want, "TUXCONFIG=%s/", g->dir);
 	return memmem(env, (size_t)n, want, strlen(want)) != NULL;
 }
 

@@ -24,7 +24,7 @@ define story_test
 $(B)/obj/tests/$(1).o: tests/$(1).c
 	@mkdir -p $$(@D)
 	@echo "  CC    $$<"
-	$(Q)$$(CC) $$(ALL_CFLAGS) -MMD -MP -Itests -Ilibatmiq/include -DTOP='"$(CURDIR)"' -c $$< -o $$@
+	$(Q)$$(CC) $$(ALL_CFLAGS) -MMD -MP -Itests -Ilibatmiq/include -c $$< -o $$@
 $(B)/tests/$(1): $(B)/obj/tests/$(1).o $(TESTLIB) $(SHARED)
 	@mkdir -p $$(@D)
 	@echo "  LINK  $$@"
