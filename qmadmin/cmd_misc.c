@@ -1,0 +1,106 @@
+/*
+ * Commands about qmadmin itself.
+ */
+#include <string.h>
+#include <strings.h>
+
+#include "session.h"
+
+static int
+toggle(struct session *s, const struct args *a, bool *what, const char *name)
+{
+	if (a->argc == 0)
+		*what = !*what;
+	else if (strcasecmp(a->argv[0], "on") == 0)
+		*what = true;
+	else if (strcasecmp(a->argv[0], "off") == 0)
+		*what = false;
+	else {
+		say_error(s, 0, "%s: on or off is expected, not \"%.60s\"", a->name, a->argv[0]);
+		return -1;
+	}
+	say(s, "%s is now %s\n", name, *what ? "on" : "off");
+	return 0;
+}
+
+int
+cmd_echo(struct session *s, const struct args *a)
+{
+	int rc = toggle(s, a, &s->echo, "Echo");
+
+	reader_echo(s->reader, s->echo);
+	return rc;
+}
+
+int
+cmd_verbose(struct session *s, const struct args *a)
+{
+	return toggle(s, a, &s->verbose, "Verbose mode");
+}
+
+int
+cmd_paginate(struct session *s, const struct args *a)
+{
+	return toggle(s, a, &s->paginate, "Pagination");
+}
+
+int
+cmd_quit(struct session *s, const struct args *a)
+{
+	(void)a;
+	s->quit = true;
+	return 0;
+}
+
+/* A command that scripts know and we do not carry out yet must not look like a typing error, nor like success. */
+int
+cmd_unavailable(struct session *s, const struct args *a)
+{
+	say_error(s, 0, "%s: not available in this version", a->name);
+	return -1;
+}
+
+static void
+syntax_of(struct session *s, const struct command *c)
+{
+	say(s, "%s", c->name);
+	if (c->abbreviation != NULL)
+		say(s, " (%s)", c->abbreviation);
+	say(s, "%s%s\n", *c->syntax != '\0' ? " " : "", c->syntax);
+}
+
+static void
+describe(struct session *s, const struct command *c)
+{
+	syntax_of(s, c);
+	say(s, "    %s%s\n", c->description, c->run == cmd_unavailable ? "  Not available in this version." : "");
+}
+
+static void
+all_syntax(struct session *s)
+{
+	for (const struct command *c = commands; c->name != NULL; c++)
+		syntax_of(s, c);
+	say(s, "! shellcommand\n!!\n# [text]\n");
+}
+
+int
+cmd_help(struct session *s, const struct args *a)
+{
+	const struct command *one = NULL;
+
+	if (a->argc > 0 && strcmp(a->argv[0], "all") != 0 && (one = command_find(a->argv[0])) == NULL) {
+		say_error(s, 0, "help: %.60s: no such command", a->argv[0]);
+		return -1;
+	}
+	list_begin(s);
+	if (one != NULL)
+		describe(s, one);
+	else if (a->argc > 0)
+		for (const struct command *c = commands; c->name != NULL; c++)
+			describe(s, c);
+	else
+		all_syntax(s);
+	list_end(s);
+	return 0;
+}

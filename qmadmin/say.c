@@ -1,0 +1,85 @@
+/*
+ * What the administrator reads: answers on stdout, through the pager where that makes sense; troubles on stderr.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "interrupt.h"
+#include "session.h"
+#include "ulog.h"
+
+static void
+trouble(struct session *s, int number, const char *level, const char *fmt, va_list ap)
+{
+	char text[2048];
+
+	fflush(s->out);		/* so that the two come in order where they go to one place */
+	vsnprintf(text, sizeof text, fmt, ap);
+	if (number > 1) {
+		fprintf(stderr, "QM_CAT:%d: %s: %s\n", number, level, text);
+		ulog("QM_CAT:%d: %s: %s", number, level, text);
+	} else
+		fprintf(stderr, "%s: %s\n", level, text);
+}
+
+#define TROUBLE(function, level)						\
+void										\
+function(struct session *s, int number, const char *fmt, ...)			\
+{										\
+	va_list ap;								\
+										\
+	va_start(ap, fmt);							\
+	trouble(s, number, level, fmt, ap);					\
+	va_end(ap);								\
+}
+TROUBLE(say_error, "ERROR")
+TROUBLE(say_warning, "WARN")
+TROUBLE(say_info, "INFO")
+
+void
+say(struct session *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (interrupt_came())
+		return;
+	va_start(ap, fmt);
+	vfprintf(s->out, fmt, ap);
+	va_end(ap);
+}
+
+void
+say_verbose(struct session *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!s->verbose || interrupt_came())
+		return;
+	va_start(ap, fmt);
+	vfprintf(s->out, fmt, ap);
+	va_end(ap);
+}
+
+void
+list_begin(struct session *s)
+{
+	const char *pager = getenv("PAGER");
+
+	if (!s->paginate || !reader_is_terminal(s->reader) || isatty(STDOUT_FILENO) != 1)
+		return;
+	fflush(s->out);
+	if ((s->pager = popen(pager != NULL && *pager != '\0' ? pager : "more", "w")) != NULL)
+		s->out = s->pager;
+}
+
+void
+list_end(struct session *s)
+{
+	if (s->pager != NULL) {
+		pclose(s->pager);
+		s->pager = NULL;
+		s->out = stdout;
+	}
+	fflush(s->out);
+}
