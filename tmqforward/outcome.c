@@ -1,0 +1,75 @@
+#include <string.h>
+
+#include "atmiq_ext.h"
+#include "forward.h"
+#include "say.h"
+
+#define CALL_FLAGS (TPNOTIME | TPSIGRSTRT)	/* the transaction's time is the limit */
+
+int
+outcome_error(const TPQCTL *ctl)
+{
+	return tperrno == TPEDIAGNOSTIC ? (int)ctl->diagnostic : tperrno;
+}
+
+/* Who asked finds the answer by the request's correlation id or, when it had none, by its message id. */
+static void
+answer_ctl(const struct request *r, long urcode, TPQCTL *out)
+{
+	memset(out, 0, sizeof *out);
+	out->flags = TPQCORRID;
+	memcpy(out->corrid, r->ctl.flags & TPQCORRID ? r->ctl.corrid : r->ctl.msgid, sizeof out->corrid);
+	out->urcode = urcode;
+	if (r->ctl.flags & TPQREPLYQOS) {
+		out->flags |= TPQDELIVERYQOS;
+		out->delivery_qos = r->ctl.reply_qos;
+	}
+}
+
+static int
+answer(struct forwarder *f, const struct request *r, const char *queue, long reply_len, long urcode)
+{
+	TPQCTL ctl;
+	char name[TMQNAMELEN + 1];
+
+	answer_ctl(r, urcode, &ctl);
+	memcpy(name, queue, sizeof name);
+	if (tpenqueue(f->space, name, &ctl, reply_len > 0 ? f->reply : NULL, reply_len, CALL_FLAGS) != -1)
+		return 0;
+	if (outcome_error(&ctl) == QMEBADQUEUE)
+		return 0;	/* no such queue: nobody wants the answer */
+	say("QM_CAT:1623: ERROR: the answer to a message of queue %s does not get onto queue %s: %s (diagnostic %ld)", r->queue,
+	    name, tpstrerror(tperrno), ctl.diagnostic);
+	return -1;
+}
+
+int
+outcome_reply(struct forwarder *f, const struct request *r, long reply_len, long urcode)
+{
+	if ((r->ctl.flags & TPQREPLYQ) == 0)
+		return 0;
+	return answer(f, r, r->ctl.replyqueue, reply_len, urcode);
+}
+
+static int	/* Its retry delay runs; if its retries are spent it is on the error queue by now, and not to be found. */
+delete_request(struct forwarder *f, const struct request *r)
+{
+	TPQCTL ctl;
+	long len, retries;
+
+	memset(&ctl, 0, sizeof ctl);
+	ctl.flags = TPQGETBYMSGID | ATMIQ_QDELAYED;
+	memcpy(ctl.msgid, r->ctl.msgid, sizeof ctl.msgid);
+	return atmiq_dequeue(f->space, r->queue, &ctl, &f->data, &len, CALL_FLAGS, &retries);
+}
+
+void
+outcome_failed(struct forwarder *f, const struct request *r, long reply_len, long urcode)
+{
+	if (tpbegin((unsigned long)f->o->trantime_s, 0) == -1)
+		return;		/* the message is tried again: nothing is lost */
+	if (delete_request(f, r) == -1 ||
+	    ((r->ctl.flags & TPQFAILUREQ) && answer(f, r, r->ctl.failurequeue, reply_len, urcode) == -1) || tpcommit(0) == -1)
+		if (tpgetlev() == 1)
+			tpabort(0);
+}
