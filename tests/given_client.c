@@ -77,6 +77,23 @@ peeks(const char *queue, const char *text)
 	return same;
 }
 
+/* qinfo prints "queue: NAME", and below it "  messages: N". */
+long
+depth(const struct given *g, const char *queue)
+{
+	char lines[300], want[200], *at;
+	struct ran r;
+	long n = -1;
+
+	snprintf(lines, sizeof lines, "qopen QSPACE\nqinfo %s\nq\n", queue);
+	snprintf(want, sizeof want, "queue: %s\n", queue);
+	r = given_run(g, lines, "qmadmin");
+	if ((at = strstr(r.out, want)) != NULL && (at = strstr(at, "\n  messages: ")) != NULL)
+		n = atol(at + strlen("\n  messages: "));
+	ran_free(&r);
+	return n;
+}
+
 struct wanted { const char *queue; char *text; };
 
 static bool
