@@ -7,6 +7,9 @@
 #ifndef ATMI_H
 #define ATMI_H
 
+#ifdef __GNUC__
+#pragma GCC visibility push(default)	/* a server's own tpsvrinit() must be seen from the library */
+#endif
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -302,6 +305,15 @@ int tpresume(TPTRANID *tranid, long flags);
 int tpscmt(long flags);
 
 /* --- serving --- */
+struct xa_switch_t;
+struct tmsvc { char *name, *function; void (*call)(TPSVCINFO *); };	/* name NULL: a function that CLOPT -s may name */
+struct tmserver {			/* written by buildserver */
+	struct tmsvc *services;		/* ends with an entry whose call is NULL */
+	struct xa_switch_t *rm;
+	int (*init)(int, char **);
+	void (*done)(void);
+};
+int _tmstartserver(int argc, char **argv, struct tmserver *server);
 void tpreturn(int rval, long rcode, char *data, long len, long flags);
 void tpforward(char *svc, char *data, long len, long flags);
 int tpadvertise(char *svcname, void (*func)(TPSVCINFO *));
@@ -341,5 +353,8 @@ long gp_mktime(struct tm *timeptr);
 
 #ifdef __cplusplus
 }
+#endif
+#ifdef __GNUC__
+#pragma GCC visibility pop
 #endif
 #endif

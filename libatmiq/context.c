@@ -1,0 +1,482 @@
+/*
+ * context - which context a thread works in, how it is locked, what a fork and an exit do to it.
+ *
+ *   mode      NONE: nothing joined      SINGLE: one context for all threads      MULTI: each thread has its own, or none
+ *
+ * The list of contexts and the mode are guarded by one lock, held for moments only; a context's own lock is held for the
+ * length of a call.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "impl.h"
+#include "context.h"
+#include "bb.h"
+#include "clock.h"
+#include "ulog.h"
+
+static pthread_mutex_t join_lock = PTHREAD_MUTEX_INITIALIZER;	/* one thread joins at a time; taken before list_lock */
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct context *contexts;	/* all joined ones */
+static enum context_mode mode;
+static long last_id;
+static struct context *single;		/* mode SINGLE: the one */
+static unsigned generation;		/* counts forks: what was made before one is not ours in the child */
+
+static __thread struct context *mine;	/* mode MULTI: a reference; may have been left by another thread meanwhile */
+static __thread unsigned mine_generation;
+static __thread int thread_errno;
+static __thread long thread_urcode;
+static pthread_key_t thread_end;	/* drops `mine` */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+int *
+_tmget_tperrno_addr(void)
+{
+	return &thread_errno;
+}
+
+long *
+_tmget_tpurcode_addr(void)
+{
+	return &thread_urcode;
+}
+
+static void
+unref(struct context *ctx)
+{
+	if (--ctx->refs > 0)
+		return;
+	pthread_mutex_destroy(&ctx->lock);
+	free(ctx);
+}
+
+static void
+thread_ended(void *value)
+{
+	(void)value;
+	pthread_mutex_lock(&list_lock);
+	if (mine != NULL && mine_generation == generation)
+		unref(mine);
+	mine = NULL;
+	pthread_mutex_unlock(&list_lock);
+}
+
+static void
+fork_prepare(void)
+{
+	pthread_mutex_lock(&list_lock);
+	buffer_fork_prepare();
+}
+
+static void
+fork_parent(void)
+{
+	buffer_fork_done();
+	pthread_mutex_unlock(&list_lock);
+}
+
+/* The child forgets the contexts as they stand: their sockets are the parent's, and its threads are not here. */
+static void
+fork_child(void)
+{
+	buffer_fork_done();
+	contexts = NULL;
+	single = NULL;
+	mode = MODE_NONE;
+	mine = NULL;
+	generation++;
+	pthread_mutex_init(&join_lock, NULL);	/* whoever joined meanwhile is not here */
+	app_fork_child();
+	tran_fork_child();
+	pthread_mutex_unlock(&list_lock);
+}
+
+static void
+start(void)
+{
+	pthread_key_create(&thread_end, thread_ended);
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+	atexit(context_exit);
+}
+
+/* Give the thread a context (its reference is counted here), or none. */
+static void
+mine_set(struct context *ctx)
+{
+	if (mine != NULL && mine_generation == generation)
+		unref(mine);
+	mine = ctx;
+	mine_generation = generation;
+	if (ctx != NULL)
+		ctx->refs++;
+	pthread_setspecific(thread_end, ctx);
+	ulog_context(ctx == NULL ? 0 : ctx->id);
+}
+
+static struct context *
+context_new(struct app *app)
+{
+	struct context *ctx = calloc(1, sizeof *ctx);
+
+	if (ctx == NULL)
+		return NULL;
+	pthread_mutex_init(&ctx->lock, NULL);
+	ctx->refs = 1;
+	ctx->joined = true;
+	ctx->app = app;
+	ctx->commit_logged = app->ubb->res.cmtret_logged;
+	conn_open(&ctx->conn, app->bbl, app->blocktime_us);
+	return ctx;
+}
+
+static void
+list_add(struct context *ctx)
+{
+	ctx->next = contexts;
+	contexts = ctx;
+}
+
+static void
+list_remove(struct context *ctx)
+{
+	struct context **at;
+
+	for (at = &contexts; *at != NULL && *at != ctx; at = &(*at)->next)
+		;
+	if (*at != NULL)
+		*at = ctx->next;
+}
+
+/* May this kind of join begin?  *done: there is nothing to do. */
+static int
+join_check(bool multi, bool *done)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&list_lock);
+	*done = mode == MODE_SINGLE;
+	if ((mode == MODE_SINGLE && (multi || single->server)) || (mode == MODE_MULTI && !multi))
+		err = TPEPROTO;
+	pthread_mutex_unlock(&list_lock);
+	return err;
+}
+
+static void
+context_publish(struct context *ctx, bool multi)
+{
+	pthread_mutex_lock(&list_lock);
+	ctx->id = multi ? ++last_id : TPSINGLECONTEXT;
+	mode = multi ? MODE_MULTI : MODE_SINGLE;
+	list_add(ctx);
+	if (multi)
+		mine_set(ctx);
+	else
+		single = ctx;
+	pthread_mutex_unlock(&list_lock);
+}
+
+int
+context_join(const char *usrname, const char *cltname, bool multi)
+{
+	struct context *ctx = NULL;
+	struct app *app = NULL;
+	bool done;
+	int err;
+
+	pthread_once(&once, start);
+	pthread_mutex_lock(&join_lock);
+	if ((err = join_check(multi, &done)) != 0 || done)
+		goto out;
+	if ((err = app_get(&app)) != 0)
+		goto out;
+	if ((ctx = context_new(app)) == NULL) {
+		err = TPEOS;
+		goto out;
+	}
+	app = NULL;			/* the context's from here on */
+	if ((err = app_join(ctx, usrname, cltname)) != 0)
+		goto out;
+	context_publish(ctx, multi);
+	ctx = NULL;
+out:
+	if (ctx != NULL) {
+		conn_close(&ctx->conn);
+		app = ctx->app;
+		unref(ctx);
+	}
+	if (app != NULL)
+		app_put(app);
+	pthread_mutex_unlock(&join_lock);
+	return err;
+}
+
+/* The thread's context with a reference of the caller's, or NULL and *err (0: nothing joined). */
+static struct context *
+context_ref(int *err)
+{
+	struct context *ctx = NULL;
+
+	*err = 0;
+	pthread_mutex_lock(&list_lock);
+	if (mode == MODE_SINGLE)
+		ctx = single;
+	else if (mode == MODE_MULTI) {
+		if (mine == NULL || mine_generation != generation || !mine->joined)
+			*err = TPEPROTO;
+		else
+			ctx = mine;
+	}
+	if (ctx != NULL)
+		ctx->refs++;
+	pthread_mutex_unlock(&list_lock);
+	return ctx;
+}
+
+static void
+context_unref(struct context *ctx)
+{
+	pthread_mutex_lock(&list_lock);
+	unref(ctx);
+	pthread_mutex_unlock(&list_lock);
+}
+
+/* Lock what context_ref() found; false when it was left meanwhile. */
+static bool
+context_lock(struct context *ctx)
+{
+	pthread_mutex_lock(&ctx->lock);
+	if (ctx->joined)
+		return true;
+	pthread_mutex_unlock(&ctx->lock);
+	context_unref(ctx);
+	return false;
+}
+
+struct context *
+context_enter_joined(void)
+{
+	struct context *ctx;
+	int err;
+
+	for (;;) {
+		if ((ctx = context_ref(&err)) == NULL) {
+			if (err != 0)
+				tperrno = err;
+			return NULL;
+		}
+		if (context_lock(ctx))
+			return ctx;
+	}
+}
+
+struct context *
+context_enter(void)
+{
+	struct context *ctx;
+	int err;
+
+	for (;;) {
+		if ((ctx = context_ref(&err)) == NULL) {
+			if (err == 0)
+				err = context_join("", "", false);
+			if (err != 0) {
+				tperrno = err;
+				return NULL;
+			}
+		} else if (context_lock(ctx))
+			return ctx;
+	}
+}
+
+int
+context_leave(struct context *ctx, int err)
+{
+	pthread_mutex_unlock(&ctx->lock);
+	context_unref(ctx);
+	if (err == 0)
+		return 0;
+	tperrno = err;
+	return -1;
+}
+
+/* With ctx->lock held: end what it has under way and say good-bye. */
+static void
+context_end(struct context *ctx, bool hurry)
+{
+	if (ctx->tran.active && ctx->tran.initiator) {
+		if (hurry)		/* exit(): its deadline will do */
+			ctx->blk_all_us = 500000;
+		tran_abort(ctx);
+	}
+	tran_forget(ctx);
+	calls_forget(ctx, false);
+	app_leave(ctx);
+	conn_close(&ctx->conn);
+	ctx->joined = false;
+	app_put(ctx->app);
+	ctx->app = NULL;
+}
+
+static void
+mode_after_leave(void)
+{
+	if (contexts == NULL)
+		mode = MODE_NONE;
+}
+
+int
+context_part(void)
+{
+	struct context *ctx;
+	struct timespec until;
+	int err;
+
+	if ((ctx = context_ref(&err)) == NULL)
+		return 0;
+	if (ctx->server) {
+		context_unref(ctx);
+		return TPEPROTO;
+	}
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 2;		/* another thread waits in it: it cannot be ended now */
+	if (pthread_mutex_timedlock(&ctx->lock, &until) != 0) {
+		context_unref(ctx);
+		return TPEPROTO;
+	}
+	if (!ctx->joined) {
+		pthread_mutex_unlock(&ctx->lock);
+		context_unref(ctx);
+		return 0;
+	}
+	context_end(ctx, false);
+	pthread_mutex_unlock(&ctx->lock);
+	pthread_mutex_lock(&list_lock);
+	list_remove(ctx);
+	if (single == ctx)
+		single = NULL;
+	unref(ctx);			/* the list's */
+	if (mine == ctx)
+		mine_set(NULL);
+	unref(ctx);			/* ours */
+	mode_after_leave();
+	pthread_mutex_unlock(&list_lock);
+	return 0;
+}
+
+/* At exit: what no other thread is using is left in order; for the rest the closed sockets say enough. */
+void
+context_exit(void)
+{
+	struct context *ctx, *next;
+
+	if (pthread_mutex_trylock(&list_lock) != 0)
+		return;
+	ctx = contexts;
+	contexts = NULL;
+	single = NULL;
+	mode = MODE_NONE;
+	for (; ctx != NULL; ctx = next) {
+		next = ctx->next;
+		if (ctx->server || pthread_mutex_trylock(&ctx->lock) != 0)
+			continue;
+		if (ctx->joined)
+			context_end(ctx, true);
+		pthread_mutex_unlock(&ctx->lock);
+		unref(ctx);
+	}
+	pthread_mutex_unlock(&list_lock);
+}
+
+int
+context_serve(struct app *app, const int64_t cltid[4], struct context **out)
+{
+	struct context *ctx;
+
+	pthread_once(&once, start);
+	if ((ctx = context_new(app)) == NULL)
+		return TPEOS;
+	ctx->server = true;
+	memcpy(ctx->cltid, cltid, sizeof ctx->cltid);
+	pthread_mutex_lock(&list_lock);
+	list_add(ctx);
+	single = ctx;
+	mode = MODE_SINGLE;
+	pthread_mutex_unlock(&list_lock);
+	*out = ctx;
+	return 0;
+}
+
+void
+context_serve_end(struct context *ctx)
+{
+	pthread_mutex_lock(&ctx->lock);
+	context_end(ctx, false);
+	pthread_mutex_unlock(&ctx->lock);
+	pthread_mutex_lock(&list_lock);
+	list_remove(ctx);
+	single = NULL;
+	mode_after_leave();
+	unref(ctx);
+	pthread_mutex_unlock(&list_lock);
+}
+
+bool
+context_is_server(void)
+{
+	bool yes;
+
+	pthread_mutex_lock(&list_lock);
+	yes = mode == MODE_SINGLE && single->server;
+	pthread_mutex_unlock(&list_lock);
+	return yes;
+}
+
+int
+tpgetctxt(TPCONTEXT_T *context, long flags)
+{
+	if (context == NULL || flags != 0)
+		return fail(TPEINVAL);
+	pthread_mutex_lock(&list_lock);
+	if (mode == MODE_SINGLE)
+		*context = TPSINGLECONTEXT;
+	else if (mine == NULL || mine_generation != generation)
+		*context = TPNULLCONTEXT;
+	else
+		*context = mine->joined ? mine->id : TPINVALIDCONTEXT;
+	pthread_mutex_unlock(&list_lock);
+	return 0;
+}
+
+int
+tpsetctxt(TPCONTEXT_T context, long flags)
+{
+	struct context *ctx = NULL;
+	int err = 0;
+
+	if (flags != 0 || context == TPINVALIDCONTEXT || context < TPNULLCONTEXT)
+		return fail(TPEINVAL);
+	pthread_once(&once, start);
+	pthread_mutex_lock(&list_lock);
+	if (mode == MODE_SINGLE)
+		err = context == TPSINGLECONTEXT ? 0 : TPEPROTO;
+	else if (context == TPNULLCONTEXT)
+		mine_set(NULL);
+	else if (mode == MODE_NONE)
+		err = TPENOENT;
+	else if (context == TPSINGLECONTEXT)
+		err = TPEPROTO;
+	else {
+		for (ctx = contexts; ctx != NULL && ctx->id != context; ctx = ctx->next)
+			;
+		if (ctx == NULL)
+			err = TPENOENT;
+		else
+			mine_set(ctx);
+	}
+	pthread_mutex_unlock(&list_lock);
+	return err == 0 ? 0 : fail(err);
+}

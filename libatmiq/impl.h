@@ -1,0 +1,139 @@
+/*
+ * impl - what the files of libatmiq share: contexts, the transaction of a context, typed buffers.
+ *
+ * Every ATMI call enters a context (which locks it), does its work, leaves it, and only then sets tperrno and returns.
+ */
+#ifndef IMPL_H
+#define IMPL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "atmi.h"
+#include "tx.h"
+#include "userlog.h"
+#include "conn.h"
+#include "ubb.h"
+#include "wire.h"
+
+#define MAX_CALLS 50		/* open call descriptors of one context */
+
+/* --- the application that a program belongs to: shared by its contexts --- */
+struct app {
+	int refs;
+	char *tuxconfig;
+	char bbl[CONN_ENDPOINT];
+	struct ubb *ubb;
+	int64_t blocktime_us;		/* of RESOURCES */
+};
+int app_get(struct app **out);		/* 0, TPENOENT, TPESYSTEM, TPEOS: logged with the path */
+void app_put(struct app *a);
+
+/* --- the transaction of a context --- */
+struct tran {
+	bool active;
+	bool initiator;			/* of ours, not a caller's */
+	bool doomed;			/* rollback-only */
+	bool autotran;			/* begun by the dispatcher for a service */
+	bool by_tx;			/* begun by tx_begin(): ended by tx_ calls */
+	uint8_t gtrid_len;
+	uint8_t gtrid[WIRE_GTRID_MAX];
+	int64_t deadline_us;
+	struct wire_groups groups;	/* that joined, the first one first */
+};
+
+/* --- contexts --- */
+struct call {				/* an open descriptor of tpacall() */
+	int cd;				/* 0: free */
+	bool intran;
+	int64_t blocktime_us;		/* of the service, 0: none */
+	struct pending pending;
+};
+struct context {
+	struct context *next;
+	int refs;			/* threads that have it as their own, and the list while it is joined */
+	long id;			/* TPSINGLECONTEXT, or 1... */
+	bool joined;
+	bool server;
+	pthread_mutex_t lock;
+	struct app *app;
+	struct conn conn;
+	struct tran tran;
+	struct call calls[MAX_CALLS];
+	int last_cd;
+	int64_t cltid[4];
+	long appkey;
+	int prio_next;			/* tpsprio: 0 none */
+	bool prio_absolute;
+	int prio_last;			/* tpgprio: 0 none */
+	int64_t blk_next_us, blk_all_us;/* tpsblktime: 0 none */
+	bool commit_logged;		/* tpscmt */
+	/* TX */
+	bool tx_open, tx_chained;
+	long tx_timeout;
+};
+
+#define fail(code) (tperrno = (code), -1)
+
+/*
+ * The context of this thread, locked; joins implicitly where that is allowed.  NULL with tperrno set otherwise.
+ * context_leave() unlocks and sets tperrno when err is not 0; returns 0 or -1.
+ */
+struct context *context_enter(void);
+struct context *context_enter_joined(void);	/* the same, but NULL without an error when nothing was joined */
+int context_leave(struct context *ctx, int err);
+/* A server's context: single, not joined at BBL.  Taken once, at start. */
+int context_serve(struct app *app, const int64_t cltid[4], struct context **out);
+void context_serve_end(struct context *ctx);
+bool context_is_server(void);
+
+/* --- time --- */
+int64_t deadline_from(int64_t us);	/* now + us, LINK_FOREVER for 0 */
+uint32_t time_left_ms(int64_t deadline_us);	/* at least 1; 0 for ever */
+/* How a call with `flags` may wait; consumes TPBLK_NEXT. */
+void call_patience(struct context *ctx, long flags, struct patience *out);
+void patience_of_service(struct patience *how, int64_t blocktime_us);	/* once the service is known; 0: it has none */
+int64_t blocking_us(const struct context *ctx);
+int call_priority(struct context *ctx, long service_prio);	/* of the next request; consumes tpsprio */
+
+/* --- transactions --- */
+bool tran_usable(struct context *ctx);	/* false: rollback-only, or its time is over, which dooms it */
+bool tran_joins(const struct context *ctx, long flags);
+void tran_doom(struct context *ctx);
+void tran_to_wire(const struct context *ctx, struct wire_tx *tx);
+bool tran_join_group(struct context *ctx, const char *group);	/* false: a second group; the transaction is doomed */
+int tran_begin(struct context *ctx, unsigned long timeout_s);	/* these: 0 or a TPE code */
+int tran_commit(struct context *ctx);
+int tran_abort(struct context *ctx);
+void tran_enter_callers(struct context *ctx, const struct wire_tx *tx);	/* a service works in its caller's transaction */
+void tran_forget(struct context *ctx);
+void tran_fork_child(void);
+int rm_open(void);			/* the linked resource manager: 0 or TPERMERR */
+int rm_close(void);
+void rm_set(struct xa_switch_t *rm, const char *openinfo, const char *closeinfo);
+
+/* --- typed buffers --- */
+struct typed { char type[9], subtype[17]; long size; };
+int buffer_look(const char *data, struct typed *out);	/* 0, or -1: not from tpalloc */
+/* What of `data` goes into a message: *n bytes.  data NULL: nothing.  0, or TPEINVAL. */
+int buffer_outgoing(const char *data, long len, struct typed *t, long *n);
+/* Put received bytes into *data, which is retyped and grown.  TPEOTYPE: nochange and the types differ; TPEOS. */
+int buffer_incoming(char **data, const char *type, const char *subtype, const void *p, size_t n, bool nochange);
+char *buffer_new(const char *type, const char *subtype, long size);	/* of any type name; NULL: out of memory */
+void buffer_free(char *data);			/* inbound or not */
+void buffer_release(void *data, void *hint);	/* for struct link_body */
+void buffer_inbound(char *data);	/* of this thread: tpfree() leaves it alone; NULL for none */
+char *buffer_inbound_now(void);		/* where it is after what the service did with it */
+void buffer_fork_prepare(void);
+void buffer_fork_done(void);
+bool buffer_type_known(const char *type);
+
+/* --- calls --- */
+void calls_forget(struct context *ctx, bool only_intran);
+int calls_open(const struct context *ctx, bool only_intran);
+
+/* --- serving --- */
+int svr_wake_fd(void);		/* readable once a stop is asked for; -1 in a client */
+
+#endif

@@ -1,0 +1,319 @@
+/*
+ * tpcall - service requests and their replies: tpacall, tpgetrply, tpcancel, and tpcall that is both.
+ */
+#include <string.h>
+
+#include "impl.h"
+#include "clock.h"
+#include "ulog.h"
+
+#define CALL_FLAGS (TPNOBLOCK | TPSIGRSTRT | TPNOTRAN | TPNOTIME)
+
+int
+calls_open(const struct context *ctx, bool only_intran)
+{
+	int i, n = 0;
+
+	for (i = 0; i < MAX_CALLS; i++)
+		n += ctx->calls[i].cd != 0 && (!only_intran || ctx->calls[i].intran);
+	return n;
+}
+
+static void
+call_close(struct context *ctx, struct call *call)
+{
+	conn_forget(&ctx->conn, &call->pending);
+	call->cd = 0;
+}
+
+void
+calls_forget(struct context *ctx, bool only_intran)
+{
+	int i;
+
+	for (i = 0; i < MAX_CALLS; i++)
+		if (ctx->calls[i].cd != 0 && (!only_intran || ctx->calls[i].intran))
+			call_close(ctx, &ctx->calls[i]);
+}
+
+static struct call *
+call_free_slot(struct context *ctx)
+{
+	int i;
+
+	for (i = 0; i < MAX_CALLS; i++)
+		if (ctx->calls[i].cd == 0)
+			return &ctx->calls[i];
+	return NULL;
+}
+
+static struct call *
+call_find(struct context *ctx, int cd)
+{
+	int i;
+
+	for (i = 0; cd > 0 && i < MAX_CALLS; i++)
+		if (ctx->calls[i].cd == cd)
+			return &ctx->calls[i];
+	return NULL;
+}
+
+/* Failures that leave a transaction rollback-only: whatever the service may have done must not be committed. */
+static void
+call_failed(struct context *ctx, bool intran, int err)
+{
+	if (intran && (err == TPETIME || err == TPESVCERR || err == TPESVCFAIL || err == TPESYSTEM || err == TPEOS ||
+	    err == TPEOTYPE || err == TPGOTSIG))
+		tran_doom(ctx);
+}
+
+/* A request that was not sent spoils the transaction only when the system is at fault. */
+static void
+call_unsent(struct context *ctx, long flags, int err)
+{
+	if (err == TPETIME || err == TPESYSTEM || err == TPEOS)
+		call_failed(ctx, tran_joins(ctx, flags), err);
+}
+
+/* Send a request; 0 and the call is under way, or for TPNOREPLY done. */
+static int
+call_send(struct context *ctx, struct call *call, char *svc, char *data, long len, long flags, struct patience *how)
+{
+	struct link_body body = { .p = data };
+	const struct service *s;
+	struct wire_call m;
+	struct typed type;
+	long n;
+	int err;
+
+	if (buffer_outgoing(data, len, &type, &n) != 0)
+		return TPEINVAL;
+	memset(&m, 0, sizeof m);
+	snprintf(m.service, sizeof m.service, "%.*s", WIRE_NAME - 1, svc);
+	if ((err = conn_lookup(&ctx->conn, m.service, how, &s)) != 0)
+		return err;
+	if (!conn_accepts_type(s, type.type, type.subtype))
+		return TPEITYPE;
+	call->blocktime_us = s->blocktime_ms * 1000;
+	patience_of_service(how, call->blocktime_us);
+	call->intran = tran_joins(ctx, flags);
+	m.reqid = call->pending.reqid = conn_next_reqid(&ctx->conn);
+	m.flags = (uint32_t)(flags & (TPNOREPLY | TPNOTRAN));
+	m.priority = call_priority(ctx, s->prio);
+	memcpy(m.cltid, ctx->cltid, sizeof m.cltid);
+	m.appkey = ctx->appkey;
+	m.timeout_ms = time_left_ms(how->deadline_us);
+	if (call->intran)
+		tran_to_wire(ctx, &m.tx);
+	if (data != NULL) {
+		memcpy(m.type, type.type, sizeof m.type);
+		memcpy(m.subtype, type.subtype, sizeof m.subtype);
+		m.has_body = 1;
+		body.n = (size_t)n;
+	}
+	wr_reset(&ctx->conn.out);
+	wire_call_encode(&ctx->conn.out, &m);
+	if ((err = conn_submit(&ctx->conn, m.service, "", m.has_body ? &body : NULL, how, &call->pending)) != 0)
+		return err;
+	if (flags & TPNOREPLY)
+		conn_forget(&ctx->conn, &call->pending);
+	return 0;
+}
+
+static int
+groups_join(struct context *ctx, const struct wire_groups *g)
+{
+	int i, err = 0;
+
+	for (i = 0; i < g->n; i++)
+		if (!tran_join_group(ctx, g->name[i]))
+			err = TPETRAN;
+	return err;
+}
+
+/* An answered call: its data to the caller.  0 or what the call returns. */
+static int
+call_take(struct context *ctx, struct call *call, char **data, long *len, long flags)
+{
+	const struct link_msg *msg = call->pending.msg;
+	struct wire_reply reply;
+	size_t n;
+	int err;
+
+	if (wire_reply_decode(msg->head, msg->head_len, &reply) != 0) {
+		ulog("LIBTUX_CAT:5070: ERROR: a service gave no proper answer");
+		return TPESVCERR;
+	}
+	if (call->intran) {
+		groups_join(ctx, &reply.groups);
+		if (reply.doomed)
+			tran_doom(ctx);
+	}
+	if (reply.error == 0 || reply.error == TPESVCFAIL)
+		tpurcode = (long)reply.urcode;
+	else
+		return reply.error > 0 && reply.error < TPMAXVAL ? reply.error : TPESVCERR;
+	n = reply.has_body && msg->has_body ? msg->body_len : 0;
+	if (reply.type[0] != '\0' && (err = buffer_incoming(data, reply.type, reply.subtype, msg->body, n, flags & TPNOCHANGE)) != 0)
+		return err;
+	*len = (long)n;
+	return reply.error;
+}
+
+/* Wait for one call's reply and take it.  The descriptor stays open only after a blocking time-out or a signal. */
+static int
+call_finish(struct context *ctx, struct call *call, char **data, long *len, long flags, const struct patience *how)
+{
+	int err = conn_await(&ctx->conn, &call->pending, how, -1);
+	bool intran = call->intran;
+
+	if (err == 0)
+		err = call_take(ctx, call, data, len, flags);
+	else if ((err == TPETIME || err == TPGOTSIG || err == TPEBLOCK) && !intran)
+		return err;
+	call_close(ctx, call);
+	call_failed(ctx, intran, err);
+	return err;
+}
+
+static int
+call_arguments(const char *svc, long flags, long allowed)
+{
+	return svc == NULL || *svc == '\0' || (flags & ~allowed) != 0 ? TPEINVAL : 0;
+}
+
+int
+tpcall(char *svc, char *idata, long ilen, char **odata, long *olen, long flags)
+{
+	struct call once;
+	struct context *ctx;
+	struct patience how;
+	struct typed type;
+	int err;
+
+	if (call_arguments(svc, flags, CALL_FLAGS | TPNOCHANGE) != 0 || odata == NULL || olen == NULL ||
+	    buffer_look(*odata, &type) != 0)
+		return fail(TPEINVAL);
+	if ((ctx = context_enter()) == NULL)
+		return -1;
+	memset(&once, 0, sizeof once);
+	if (!tran_usable(ctx))
+		return context_leave(ctx, TPETIME);
+	call_patience(ctx, flags, &how);
+	if ((err = call_send(ctx, &once, svc, idata, ilen, flags, &how)) != 0) {
+		call_unsent(ctx, flags, err);
+		return context_leave(ctx, err);
+	}
+	how.noblock = false;
+	err = call_finish(ctx, &once, odata, olen, flags, &how);
+	call_close(ctx, &once);
+	return context_leave(ctx, err);
+}
+
+int
+tpacall(char *svc, char *data, long len, long flags)
+{
+	struct call *call, none;
+	struct context *ctx;
+	struct patience how;
+	int err, cd;
+
+	if (call_arguments(svc, flags, CALL_FLAGS | TPNOREPLY) != 0)
+		return fail(TPEINVAL);
+	if ((ctx = context_enter()) == NULL)
+		return -1;
+	if (!tran_usable(ctx) && (flags & (TPNOREPLY | TPNOTRAN | TPNOBLOCK)) != (TPNOREPLY | TPNOTRAN | TPNOBLOCK))
+		return context_leave(ctx, TPETIME);
+	if ((flags & TPNOREPLY) && tran_joins(ctx, flags))
+		return context_leave(ctx, TPEINVAL);
+	call_patience(ctx, flags, &how);
+	if (flags & TPNOREPLY) {
+		memset(&none, 0, sizeof none);
+		return context_leave(ctx, call_send(ctx, &none, svc, data, len, flags, &how));
+	}
+	if ((call = call_free_slot(ctx)) == NULL)
+		return context_leave(ctx, TPELIMIT);
+	memset(call, 0, sizeof *call);
+	if ((err = call_send(ctx, call, svc, data, len, flags, &how)) != 0) {
+		call_unsent(ctx, flags, err);
+		return context_leave(ctx, err);
+	}
+	if (++ctx->last_cd <= 0)
+		ctx->last_cd = 1;
+	cd = call->cd = ctx->last_cd;
+	context_leave(ctx, 0);
+	return cd;
+}
+
+/* The first call that has its answer, or lost its server. */
+static struct call *
+call_ready(struct context *ctx)
+{
+	int i;
+
+	for (i = 0; i < MAX_CALLS; i++)
+		if (ctx->calls[i].cd != 0 && ctx->calls[i].pending.state != PENDING_WAITING)
+			return &ctx->calls[i];
+	return NULL;
+}
+
+int
+tpgetrply(int *cd, char **data, long *len, long flags)
+{
+	struct call *call;
+	struct context *ctx;
+	struct patience how;
+	struct typed type;
+	int err = 0;
+
+	if (cd == NULL || data == NULL || len == NULL || buffer_look(*data, &type) != 0 ||
+	    (flags & ~(long)(TPGETANY | TPNOCHANGE | TPNOBLOCK | TPNOTIME | TPSIGRSTRT)) != 0)
+		return fail(TPEINVAL);
+	if ((ctx = context_enter()) == NULL)
+		return -1;
+	call_patience(ctx, flags, &how);
+	if (how.noblock)
+		how.deadline_us = clock_mono_us();
+	if (flags & TPGETANY) {
+		if (calls_open(ctx, false) == 0)
+			return context_leave(ctx, TPEBADDESC);
+		while ((call = call_ready(ctx)) == NULL && err == 0)
+			err = conn_await_any(&ctx->conn, &how, -1);
+	} else if ((call = call_find(ctx, *cd)) == NULL)
+		err = TPEBADDESC;
+	if (call != NULL) {
+		int is = call->cd;
+
+		if (!how.noblock)
+			patience_of_service(&how, call->blocktime_us);
+		if (call->pending.state == PENDING_WAITING && how.noblock) {
+			if ((err = conn_await(&ctx->conn, &call->pending, &how, -1)) != 0 && err != TPESVCERR)
+				return context_leave(ctx, TPEBLOCK);
+		}
+		err = call_finish(ctx, call, data, len, flags, &how);
+		if (flags & TPGETANY)
+			*cd = is;
+	} else if (err == TPETIME && how.noblock)
+		err = TPEBLOCK;
+	else if (err == TPETIME && !tran_usable(ctx))
+		calls_forget(ctx, true);	/* the time of the transaction is over, and with it theirs */
+	return context_leave(ctx, err);
+}
+
+int
+tpcancel(int cd)
+{
+	struct call *call;
+	struct context *ctx;
+	int err = 0;
+
+	if ((ctx = context_enter()) == NULL)
+		return -1;
+	if ((call = call_find(ctx, cd)) == NULL)
+		err = TPEBADDESC;
+	else if (call->intran)
+		err = TPETRAN;
+	else
+		call_close(ctx, call);
+	return context_leave(ctx, err);
+}

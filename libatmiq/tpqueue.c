@@ -1,0 +1,399 @@
+/*
+ * tpqueue - tpenqueue, tpdequeue: TPQCTL to a request and back.
+ *
+ * Members of TPQCTL whose flag is off are never read.  One request, one reply; the body goes from and to the program's buffer.
+ */
+#include <limits.h>
+#include <string.h>
+
+#include "impl.h"
+#include "ext/atmiq_ext.h"
+#include "clock.h"
+#include "ulog.h"
+
+#define GRACE_US 150000LL	/* a waiting dequeue ends in the queue manager; its answer is worth this much more */
+#define SIGNAL_US 1000000LL	/* an operation under way when a signal comes: wait this long for what became of it */
+
+#define CALL_FLAGS (TPNOBLOCK | TPSIGRSTRT | TPNOTRAN | TPNOTIME | TPNOCHANGE)
+#define CONTROL_FLAGS 0xfffff	/* of TPQCTL; what later products put above is not for us */
+#define CLEARED (TPQTOP | TPQBEFOREMSGID | TPQTIME_ABS | TPQTIME_REL | TPQEXPTIME_ABS | TPQEXPTIME_REL | TPQEXPTIME_NONE)
+#define OUTPUTS (TPQPRIORITY | TPQCORRID | TPQREPLYQ | TPQFAILUREQ | TPQDELIVERYQOS | TPQREPLYQOS)
+
+static void
+name_copy(char *to, const char *from)	/* at most TMQNAMELEN characters, `from` need not end */
+{
+	size_t n = strnlen(from, TMQNAMELEN);
+
+	memcpy(to, from, n);
+	to[n] = '\0';
+}
+
+static int32_t
+narrow(long v)		/* out of range stays out of range */
+{
+	return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
+}
+
+/* One queue operation on its way. */
+struct operation {
+	struct context *ctx;
+	char service[WIRE_NAME];
+	struct patience how;
+	struct pending pending;
+	struct wire_qreply reply;
+	bool in_tran;
+	bool waits;			/* TPQWAIT */
+	bool repeatable;		/* TPQPEEK: may be sent again after the server was lost */
+	int wake_fd;			/* ends the wait; -1 none */
+};
+
+/*
+ * The service of a queue space is known, the transaction is usable, and the time is set; 0 or a TPE code.
+ * A transaction that a group has joined goes on with that group only.
+ */
+static int
+operation_begin(struct operation *op, char *qspace, long flags)
+{
+	struct context *ctx = op->ctx;
+	const struct service *s;
+	int err;
+
+	if (!tran_usable(ctx))
+		return TPETIME;
+	name_copy(op->service, qspace);
+	op->wake_fd = -1;
+	call_priority(ctx, 0);
+	call_patience(ctx, flags, &op->how);
+	if ((err = conn_lookup(&ctx->conn, op->service, &op->how, &s)) != 0)
+		return err;
+	patience_of_service(&op->how, s->blocktime_ms * 1000);
+	return 0;
+}
+
+static const char *
+group_bound(const struct operation *op)
+{
+	const struct wire_groups *g = &op->ctx->tran.groups;
+
+	return op->in_tran && g->n > 0 ? g->name[0] : "";
+}
+
+/* What the end of waiting without an answer means to the caller. */
+static int
+operation_lost(struct operation *op, int err)
+{
+	if (op->waits || err != TPESVCERR)
+		conn_cancel(&op->ctx->conn, &op->pending);
+	conn_forget(&op->ctx->conn, &op->pending);
+	if (err == TPESVCERR) {
+		ulog("LIBTUX_CAT:5060: WARN: the server of %s is gone; what became of a queue operation is unknown", op->service);
+		err = TPETIME;
+	}
+	if (op->in_tran)
+		tran_doom(op->ctx);
+	return err;
+}
+
+/* Send conn.out, wait, decode.  0: op->reply holds the answer and op->pending.msg its body. */
+static int
+operation_run(struct operation *op, const struct link_body *body)
+{
+	struct conn *c = &op->ctx->conn;
+	struct patience waiting;
+	bool signalled = false;
+	int err;
+
+again:
+	waiting = op->how;
+	waiting.restart = op->how.restart || !op->waits;
+	if ((err = conn_submit(c, op->service, group_bound(op), body, &op->how, &op->pending)) != 0)
+		return err;
+	if (op->waits && waiting.deadline_us != LINK_FOREVER)
+		waiting.deadline_us += GRACE_US;
+	else
+		waiting.restart = op->how.restart;
+	while ((err = conn_await(c, &op->pending, &waiting, op->wake_fd)) == TPGOTSIG && !op->waits && !signalled) {
+		signalled = true;		/* nearly done: better to learn how it ended */
+		waiting.restart = true;
+		if (deadline_from(SIGNAL_US) < waiting.deadline_us)
+			waiting.deadline_us = deadline_from(SIGNAL_US);
+	}
+	if (err == TPESVCERR && op->repeatable) {
+		conn_forget(c, &op->pending);
+		goto again;
+	}
+	if (err != 0)
+		return operation_lost(op, signalled && err == TPETIME ? TPGOTSIG : err);
+	if (wire_qreply_decode(op->pending.msg->head, op->pending.msg->head_len, &op->reply) != 0) {
+		ulog("LIBTUX_CAT:5061: ERROR: the server of %s gave no proper answer to a queue operation", op->service);
+		operation_lost(op, TPESYSTEM);
+		return TPESYSTEM;
+	}
+	return 0;
+}
+
+/* Which failures leave the transaction rollback-only. */
+static bool
+dooms(int err, long diagnostic)
+{
+	switch (err) {
+	case TPEDIAGNOSTIC:
+		return diagnostic == QMEABORTED || diagnostic == QMESYSTEM || diagnostic == QMEOS;
+	case TPETIME:
+	case TPESYSTEM:
+	case TPEOS:
+	case TPEOTYPE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The end of an operation: the transaction hears of it, the diagnostic is set.  Returns what the call returns. */
+static int
+operation_end(struct operation *op, TPQCTL *ctl, int err)
+{
+	long diagnostic = err == TPEDIAGNOSTIC ? op->reply.diagnostic : 0;
+
+	conn_forget(&op->ctx->conn, &op->pending);
+	if (op->in_tran && (op->reply.doomed || dooms(err, diagnostic)))
+		tran_doom(op->ctx);
+	if (ctl != NULL)
+		ctl->diagnostic = diagnostic;
+	return context_leave(op->ctx, err);
+}
+
+/* The answer is here: its error, after the group that joined is known. */
+static int
+reply_error(struct operation *op)
+{
+	if (op->in_tran && !tran_join_group(op->ctx, op->reply.group))
+		return TPETRAN;
+	if (op->reply.error < 0 || op->reply.error >= TPMAXVAL)
+		return TPESYSTEM;
+	return op->reply.error;
+}
+
+static int
+arguments_wrong(const char *qspace, const char *qname, long flags, long allowed)
+{
+	return qspace == NULL || *qspace == '\0' || qname == NULL || (flags & ~allowed) != 0;
+}
+
+/* ---- tpenqueue ---- */
+
+static void
+enqueue_fill(struct wire_enqueue *m, const struct context *ctx, const TPQCTL *ctl)
+{
+	memcpy(m->cltid, ctx->cltid, sizeof m->cltid);
+	m->appkey = ctx->appkey;
+	if (ctl == NULL)
+		return;
+	m->flags = (uint32_t)(ctl->flags & CONTROL_FLAGS);
+	m->urcode = ctl->urcode;
+	if (m->flags & (TPQTIME_ABS | TPQTIME_REL))
+		m->deq_time = ctl->deq_time;
+	if (m->flags & (TPQEXPTIME_ABS | TPQEXPTIME_REL))
+		m->exp_time = ctl->exp_time;
+	if (m->flags & TPQPRIORITY)
+		m->priority = narrow(ctl->priority);
+	if (m->flags & TPQDELIVERYQOS)
+		m->delivery_qos = narrow(ctl->delivery_qos);
+	if (m->flags & TPQREPLYQOS)
+		m->reply_qos = narrow(ctl->reply_qos);
+	if (m->flags & TPQBEFOREMSGID)
+		memcpy(m->msgid, ctl->msgid, sizeof m->msgid);
+	if (m->flags & TPQCORRID)
+		memcpy(m->corrid, ctl->corrid, sizeof m->corrid);
+	if (m->flags & TPQREPLYQ)
+		name_copy(m->replyqueue, ctl->replyqueue);
+	if (m->flags & TPQFAILUREQ)
+		name_copy(m->failurequeue, ctl->failurequeue);
+}
+
+int
+tpenqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, long len, long flags)
+{
+	struct wire_enqueue m;
+	struct operation op;
+	struct link_body body = { .p = data };
+	struct typed type;
+	long n;
+	int err;
+
+	if (arguments_wrong(qspace, qname, flags, CALL_FLAGS) || buffer_outgoing(data, len, &type, &n) != 0)
+		return fail(TPEINVAL);
+	memset(&op, 0, sizeof op);
+	if ((op.ctx = context_enter()) == NULL)
+		return -1;
+	op.in_tran = tran_joins(op.ctx, flags);
+	if ((err = operation_begin(&op, qspace, flags)) != 0)
+		return operation_end(&op, ctl, err);
+	if (*qname == '\0') {
+		op.reply.diagnostic = QMEBADQUEUE;
+		return operation_end(&op, ctl, TPEDIAGNOSTIC);
+	}
+	memset(&m, 0, sizeof m);
+	m.reqid = op.pending.reqid = conn_next_reqid(&op.ctx->conn);
+	name_copy(m.queue, qname);
+	enqueue_fill(&m, op.ctx, ctl);
+	if (n > 0) {
+		m.has_body = 1;
+		memcpy(m.type, type.type, sizeof m.type);
+		memcpy(m.subtype, type.subtype, sizeof m.subtype);
+		body.n = (size_t)n;
+	}
+	if (op.in_tran)
+		tran_to_wire(op.ctx, &m.tx);
+	m.timeout_ms = time_left_ms(op.how.deadline_us);
+	wr_reset(&op.ctx->conn.out);
+	wire_enqueue_encode(&op.ctx->conn.out, &m);
+	if ((err = operation_run(&op, m.has_body ? &body : NULL)) == 0)
+		err = reply_error(&op);
+	if (err == 0 && ctl != NULL && (ctl->flags & TPQMSGID))
+		memcpy(ctl->msgid, op.reply.msgid, sizeof ctl->msgid);
+	return operation_end(&op, ctl, err);
+}
+
+/* ---- tpdequeue ---- */
+
+/* Fill what was asked for and supplied; the flags say which that is. */
+static void
+control_fill(TPQCTL *ctl, const struct wire_qreply *r)
+{
+	long got = ctl->flags & r->flags & OUTPUTS;
+	int i;
+
+	if (ctl->flags & TPQMSGID)
+		memcpy(ctl->msgid, r->msgid, sizeof ctl->msgid);
+	if (got & TPQPRIORITY)
+		ctl->priority = r->priority;
+	if (got & TPQCORRID)
+		memcpy(ctl->corrid, r->corrid, sizeof ctl->corrid);
+	if (got & TPQREPLYQ)
+		memcpy(ctl->replyqueue, r->replyqueue, strlen(r->replyqueue) + 1);
+	if (got & TPQFAILUREQ)
+		memcpy(ctl->failurequeue, r->failurequeue, strlen(r->failurequeue) + 1);
+	if (got & TPQDELIVERYQOS)
+		ctl->delivery_qos = r->delivery_qos;
+	if (got & TPQREPLYQOS)
+		ctl->reply_qos = r->reply_qos;
+	ctl->flags = (ctl->flags & ~(long)(OUTPUTS | CLEARED)) | got;
+	ctl->urcode = r->urcode;
+	ctl->appkey = r->appkey;
+	for (i = 0; i < 4; i++)
+		ctl->cltid.clientdata[i] = r->cltid[i];
+}
+
+/* The message is ours: into the caller's buffer and control structure. */
+static int
+dequeue_take(struct operation *op, TPQCTL *ctl, char **data, long *len, long flags)
+{
+	const struct link_msg *msg = op->pending.msg;
+	size_t n = op->reply.has_body && msg->has_body ? msg->body_len : 0;
+	int err;
+
+	if (n > 0 && (err = buffer_incoming(data, op->reply.type, op->reply.subtype, msg->body, n, flags & TPNOCHANGE)) != 0)
+		return err;
+	*len = (long)n;
+	if (ctl != NULL)
+		control_fill(ctl, &op->reply);
+	return 0;
+}
+
+static int
+dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len, long flags, long *retries)
+{
+	struct wire_dequeue m;
+	struct operation op;
+	struct typed type;
+	int err;
+
+	if (arguments_wrong(qspace, qname, flags, CALL_FLAGS) || data == NULL || len == NULL || buffer_look(*data, &type) != 0)
+		return fail(TPEINVAL);
+	memset(&m, 0, sizeof m);
+	if (ctl != NULL)
+		m.flags = (uint32_t)(ctl->flags & CONTROL_FLAGS);
+	memset(&op, 0, sizeof op);
+	if ((op.ctx = context_enter()) == NULL)
+		return -1;
+	op.repeatable = (m.flags & TPQPEEK) != 0;
+	op.waits = (m.flags & TPQWAIT) != 0;
+	op.in_tran = tran_joins(op.ctx, flags) && !op.repeatable;
+	if ((err = operation_begin(&op, qspace, flags)) != 0)
+		return operation_end(&op, ctl, err);
+	if (*qname == '\0') {
+		op.reply.diagnostic = QMEBADQUEUE;
+		return operation_end(&op, ctl, TPEDIAGNOSTIC);
+	}
+	m.reqid = op.pending.reqid = conn_next_reqid(&op.ctx->conn);
+	name_copy(m.queue, qname);
+	if (m.flags & TPQGETBYMSGID)
+		memcpy(m.msgid, ctl->msgid, sizeof m.msgid);
+	if (m.flags & TPQGETBYCORRID)
+		memcpy(m.corrid, ctl->corrid, sizeof m.corrid);
+	if (flags & TPNOCHANGE) {
+		m.nochange = 1;
+		memcpy(m.type, type.type, sizeof m.type);
+		memcpy(m.subtype, type.subtype, sizeof m.subtype);
+	}
+	if (op.in_tran)
+		tran_to_wire(op.ctx, &m.tx);
+	m.timeout_ms = time_left_ms(op.how.deadline_us);
+	wr_reset(&op.ctx->conn.out);
+	wire_dequeue_encode(&op.ctx->conn.out, &m);
+	if ((err = operation_run(&op, NULL)) == 0 && (err = reply_error(&op)) == 0)
+		err = dequeue_take(&op, ctl, data, len, flags);
+	if (err == 0 && retries != NULL)
+		*retries = op.reply.retries;
+	return operation_end(&op, ctl, err);
+}
+
+int
+tpdequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len, long flags)
+{
+	return dequeue(qspace, qname, ctl, data, len, flags, NULL);
+}
+
+int
+atmiq_dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len, long flags, long *retries)
+{
+	return dequeue(qspace, qname, ctl, data, len, flags, retries);
+}
+
+/* ---- waiting for several queues ---- */
+
+int
+atmiq_qwait(char *qspace, char **queues, int n, long timeout_ms)
+{
+	struct wire_qwait m;
+	struct operation op;
+	int err, i, found = -1;
+
+	if (qspace == NULL || queues == NULL || n < 1 || n > WIRE_MAX_QWAIT)
+		return fail(TPEINVAL);
+	memset(&op, 0, sizeof op);
+	if ((op.ctx = context_enter()) == NULL)
+		return -1;
+	op.waits = op.repeatable = true;
+	if ((err = operation_begin(&op, qspace, TPNOTIME)) != 0)
+		return operation_end(&op, NULL, err);
+	op.wake_fd = svr_wake_fd();
+	op.how.deadline_us = clock_mono_us() + timeout_ms * 1000;
+	memset(&m, 0, sizeof m);
+	m.reqid = op.pending.reqid = conn_next_reqid(&op.ctx->conn);
+	m.timeout_ms = time_left_ms(op.how.deadline_us);
+	m.n = (uint16_t)n;
+	for (i = 0; i < n; i++)
+		name_copy(m.queue[i], queues[i]);
+	wr_reset(&op.ctx->conn.out);
+	wire_qwait_encode(&op.ctx->conn.out, &m);
+	if ((err = operation_run(&op, NULL)) == 0)
+		err = reply_error(&op);
+	for (i = 0; err == 0 && i < n; i++)
+		if (strcmp(m.queue[i], op.reply.queue) == 0)
+			found = i;
+	if (err == 0 && found == -1)
+		err = TPETIME;
+	return operation_end(&op, NULL, err) == 0 ? found : -1;
+}

@@ -1,0 +1,390 @@
+/*
+ * tptran - the transaction of a context: who joined it, when it is doomed, how it ends.
+ *
+ *    none --tpbegin--> ACTIVE --tpcommit--> none (committed, or TPEABORT)
+ *                        |  '----tpabort---> none
+ *                        '--failure, time--> DOOMED: every call answers TPETIME until it is ended
+ *
+ * Nothing is sent to begin.  Replies tell which group's queue manager opened a branch; the end is sent to those.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "impl.h"
+#include "clock.h"
+#include "ulog.h"
+
+#define ABORT_US 2000000LL	/* for a server that may be gone: its branch is gone with it, or ends at its deadline */
+#define LONGEST_MS 0xffffffffu	/* tpbegin(0) */
+
+/* A global transaction id: what cannot be guessed, and what tells a reader of logs where and when it began. */
+struct gtrid { uint8_t random[12]; uint8_t pid[4]; uint8_t us[8]; uint8_t count[4]; };
+
+static void
+put_be(uint8_t *to, size_t n, uint64_t v)
+{
+	while (n-- > 0) {
+		to[n] = (uint8_t)v;
+		v >>= 8;
+	}
+}
+
+static void
+gtrid_make(struct tran *t)
+{
+	static unsigned count;
+	struct gtrid g;
+	int64_t now = clock_now_us();
+
+	if (getrandom(g.random, sizeof g.random, GRND_NONBLOCK) != (ssize_t)sizeof g.random)
+		put_be(g.random, sizeof g.random, (uint64_t)clock_mono_us() ^ (uint64_t)(uintptr_t)t);
+	put_be(g.pid, sizeof g.pid, (uint64_t)getpid());
+	put_be(g.us, sizeof g.us, (uint64_t)now);
+	put_be(g.count, sizeof g.count, __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED));
+	memcpy(t->gtrid, &g, sizeof g);
+	t->gtrid_len = sizeof g;
+}
+
+static unsigned long
+word_of(const uint8_t *p)
+{
+	return (unsigned long)p[0] << 24 | (unsigned long)p[1] << 16 | (unsigned long)p[2] << 8 | p[3];
+}
+
+/* The three numbers of log lines: of any 12 bytes, those that differ most. */
+static void
+gtrid_to_log(const struct tran *t)
+{
+	unsigned long xid[3];
+
+	xid[0] = word_of(t->gtrid);
+	xid[1] = word_of(t->gtrid + 4);
+	xid[2] = word_of(t->gtrid + 8);
+	ulog_gtrid(xid);
+}
+
+/* Enter a transaction whose gtrid and deadline are set. */
+static void
+tran_enter(struct tran *t, bool initiator)
+{
+	t->active = true;
+	t->initiator = initiator;
+	gtrid_to_log(t);
+}
+
+void
+tran_forget(struct context *ctx)
+{
+	if (ctx->tran.active)
+		ulog_gtrid(NULL);
+	memset(&ctx->tran, 0, sizeof ctx->tran);
+}
+
+void
+tran_doom(struct context *ctx)
+{
+	if (ctx->tran.active)
+		ctx->tran.doomed = true;
+}
+
+bool
+tran_usable(struct context *ctx)
+{
+	if (!ctx->tran.active)
+		return true;
+	if (clock_mono_us() >= ctx->tran.deadline_us)
+		ctx->tran.doomed = true;
+	return !ctx->tran.doomed;
+}
+
+bool
+tran_joins(const struct context *ctx, long flags)
+{
+	return ctx->tran.active && (flags & TPNOTRAN) == 0;
+}
+
+void
+tran_to_wire(const struct context *ctx, struct wire_tx *tx)
+{
+	tx->gtrid_len = ctx->tran.gtrid_len;
+	memcpy(tx->gtrid, ctx->tran.gtrid, ctx->tran.gtrid_len);
+	tx->timeout_ms = time_left_ms(ctx->tran.deadline_us);
+}
+
+bool
+tran_join_group(struct context *ctx, const char *group)
+{
+	struct wire_groups *g = &ctx->tran.groups;
+	int i;
+
+	if (!ctx->tran.active || *group == '\0')
+		return true;
+	for (i = 0; i < g->n; i++)
+		if (strcmp(g->name[i], group) == 0)
+			return true;
+	if (g->n < WIRE_MAX_GROUPS)
+		snprintf(g->name[g->n++], WIRE_GROUP, "%s", group);
+	if (g->n == 1 || !ctx->tran.initiator)
+		return true;
+	ulog("LIBTUX_CAT:5030: ERROR: transaction can only be rolled back: groups %s and %s joined it, and one is the limit",
+	    g->name[0], group);
+	ctx->tran.doomed = true;
+	return false;
+}
+
+void
+tran_enter_callers(struct context *ctx, const struct wire_tx *tx)
+{
+	struct tran *t = &ctx->tran;
+
+	memset(t, 0, sizeof *t);
+	if (tx->gtrid_len == 0)
+		return;
+	t->gtrid_len = tx->gtrid_len;
+	memcpy(t->gtrid, tx->gtrid, sizeof t->gtrid);
+	t->deadline_us = clock_mono_us() + (int64_t)(tx->timeout_ms == 0 ? LONGEST_MS : tx->timeout_ms) * 1000;
+	tran_enter(t, false);
+}
+
+int
+tran_begin(struct context *ctx, unsigned long timeout_s)
+{
+	struct tran *t = &ctx->tran;
+	uint64_t ms = timeout_s == 0 || timeout_s > LONGEST_MS / 1000 ? LONGEST_MS : timeout_s * 1000;
+
+	if (t->active)
+		return TPEPROTO;
+	memset(t, 0, sizeof *t);
+	gtrid_make(t);
+	t->deadline_us = clock_mono_us() + (int64_t)ms * 1000;
+	tran_enter(t, true);
+	return 0;
+}
+
+/* Tell group i how the transaction ends.  0 and *error, what it answered; else as conn_submit(), or TPESVCERR: unknown. */
+static int
+group_end(struct context *ctx, int i, enum wire_txop op, int64_t patience_us, int *error)
+{
+	struct patience how = { .deadline_us = deadline_from(patience_us), .restart = true };
+	struct wire_txend m = { .op = (uint8_t)op, .logged = ctx->commit_logged, .groups = ctx->tran.groups };
+	struct wire_txreply reply;
+	struct pending p = { 0 };
+	char service[WIRE_NAME];
+	int err;
+
+	snprintf(service, sizeof service, "..%s", ctx->tran.groups.name[i]);
+	m.reqid = p.reqid = conn_next_reqid(&ctx->conn);
+	tran_to_wire(ctx, &m.tx);
+	wr_reset(&ctx->conn.out);
+	wire_txend_encode(&ctx->conn.out, &m);
+	if ((err = conn_submit(&ctx->conn, service, "", NULL, &how, &p)) != 0)
+		return err;
+	if ((err = conn_await(&ctx->conn, &p, &how, -1)) != 0)
+		err = TPESVCERR;
+	else if (wire_txreply_decode(p.msg->head, p.msg->head_len, &reply) != 0) {
+		ulog("LIBTUX_CAT:5031: ERROR: group %s gave no proper answer to the end of a transaction", ctx->tran.groups.name[i]);
+		err = TPESVCERR;
+	} else
+		*error = reply.error;
+	conn_forget(&ctx->conn, &p);
+	return err;
+}
+
+static void
+groups_abort(struct context *ctx)
+{
+	int i, error;
+
+	for (i = 0; i < ctx->tran.groups.n; i++)
+		if (group_end(ctx, i, WIRE_TX_ABORT, ABORT_US, &error) != 0)
+			ulog("LIBTUX_CAT:5032: WARN: group %s did not hear that a transaction is rolled back; it will at its time-out",
+			    ctx->tran.groups.name[i]);
+}
+
+static int
+tran_commit_group(struct context *ctx)
+{
+	int error = 0, err = group_end(ctx, 0, WIRE_TX_COMMIT, blocking_us(ctx), &error);
+
+	switch (err) {
+	case 0:
+		return error;
+	case TPESVCERR:
+		ulog("LIBTUX_CAT:5033: ERROR: the outcome of a transaction is unknown: group %s was told to commit and is gone",
+		    ctx->tran.groups.name[0]);
+		return TPETIME;
+	default:		/* surely not sent, so surely not committed */
+		ulog("LIBTUX_CAT:5034: ERROR: transaction rolled back: group %s cannot be reached to commit: %s",
+		    ctx->tran.groups.name[0], tpstrerror(err));
+		return TPEABORT;
+	}
+}
+
+int
+tran_commit(struct context *ctx)
+{
+	int err = 0;
+
+	if (!ctx->tran.active || !ctx->tran.initiator || calls_open(ctx, true) > 0)
+		return TPEPROTO;
+	if (!tran_usable(ctx)) {
+		groups_abort(ctx);
+		err = TPEABORT;
+	} else if (ctx->tran.groups.n > 0)
+		err = tran_commit_group(ctx);
+	tran_forget(ctx);
+	return err;
+}
+
+int
+tran_abort(struct context *ctx)
+{
+	if (!ctx->tran.active || !ctx->tran.initiator)
+		return TPEPROTO;
+	calls_forget(ctx, true);
+	groups_abort(ctx);
+	tran_forget(ctx);
+	return 0;
+}
+
+int
+tpbegin(unsigned long timeout, long flags)
+{
+	struct context *ctx;
+
+	if (flags != 0)
+		return fail(TPEINVAL);
+	if ((ctx = context_enter()) == NULL)
+		return -1;
+	return context_leave(ctx, tran_begin(ctx, timeout));
+}
+
+int
+tpcommit(long flags)
+{
+	struct context *ctx;
+
+	if (flags != 0)
+		return fail(TPEINVAL);
+	if ((ctx = context_enter()) == NULL)
+		return -1;
+	return context_leave(ctx, tran_commit(ctx));
+}
+
+int
+tpabort(long flags)
+{
+	struct context *ctx;
+
+	if (flags != 0)
+		return fail(TPEINVAL);
+	if ((ctx = context_enter()) == NULL)
+		return -1;
+	return context_leave(ctx, tran_abort(ctx));
+}
+
+int
+tpgetlev(void)
+{
+	struct context *ctx;
+	int level;
+
+	tperrno = 0;
+	if ((ctx = context_enter_joined()) == NULL)
+		return tperrno == 0 ? 0 : -1;
+	level = ctx->tran.active;
+	context_leave(ctx, 0);
+	return level;
+}
+
+int
+tpscmt(long flags)
+{
+	struct context *ctx;
+	int before;
+
+	if (flags != TP_CMT_LOGGED && flags != TP_CMT_COMPLETE)
+		return fail(TPEINVAL);
+	if ((ctx = context_enter()) == NULL)
+		return -1;
+	before = ctx->commit_logged ? TP_CMT_LOGGED : TP_CMT_COMPLETE;
+	ctx->commit_logged = flags == TP_CMT_LOGGED;
+	context_leave(ctx, 0);
+	return before;
+}
+
+/* --- suspended transactions: of the process, whichever context took them off --- */
+
+struct suspended { struct suspended *next; struct tran tran; };
+static struct suspended *suspended;
+static pthread_mutex_t suspended_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void
+tran_fork_child(void)
+{
+	pthread_mutex_init(&suspended_lock, NULL);
+	suspended = NULL;
+}
+
+int
+tpsuspend(TPTRANID *tranid, long flags)
+{
+	struct suspended *s;
+	struct context *ctx;
+	int err = 0;
+
+	if (tranid == NULL || flags != 0)
+		return fail(TPEINVAL);
+	if ((ctx = context_enter()) == NULL)
+		return -1;
+	if (!ctx->tran.active || !ctx->tran.initiator || calls_open(ctx, true) > 0)
+		err = TPEPROTO;
+	else if (!tran_usable(ctx)) {
+		tran_abort(ctx);
+		err = TPEABORT;
+	} else if ((s = malloc(sizeof *s)) == NULL)
+		err = TPEOS;
+	else {
+		s->tran = ctx->tran;
+		memset(tranid, 0, sizeof *tranid);
+		memcpy(tranid->info, s->tran.gtrid, s->tran.gtrid_len);
+		tranid->info[5] = s->tran.gtrid_len;
+		pthread_mutex_lock(&suspended_lock);
+		s->next = suspended;
+		suspended = s;
+		pthread_mutex_unlock(&suspended_lock);
+		tran_forget(ctx);
+	}
+	return context_leave(ctx, err);
+}
+
+int
+tpresume(TPTRANID *tranid, long flags)
+{
+	struct suspended **at, *s;
+	struct context *ctx;
+	int err = 0;
+
+	if (tranid == NULL || flags != 0 || tranid->info[5] <= 0 || tranid->info[5] > WIRE_GTRID_MAX)
+		return fail(TPEINVAL);
+	if ((ctx = context_enter()) == NULL)
+		return -1;
+	if (ctx->tran.active)
+		return context_leave(ctx, TPEPROTO);
+	pthread_mutex_lock(&suspended_lock);
+	for (at = &suspended; (s = *at) != NULL; at = &s->next)
+		if (s->tran.gtrid_len == tranid->info[5] && memcmp(s->tran.gtrid, tranid->info, s->tran.gtrid_len) == 0)
+			break;
+	if (s == NULL)
+		err = TPEMATCH;		/* resumed already, or of another process */
+	else {
+		*at = s->next;
+		ctx->tran = s->tran;
+		gtrid_to_log(&ctx->tran);
+		free(s);
+	}
+	pthread_mutex_unlock(&suspended_lock);
+	return context_leave(ctx, err);
+}
