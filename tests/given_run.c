@@ -90,6 +90,7 @@ scratch(const char *text)
 
 	if (f == NULL)
 		abort();
+	fcntl(fileno(f), F_SETFD, FD_CLOEXEC);
 	if (text != NULL)
 		fputs(text, f);
 	fflush(f);
