@@ -1,0 +1,43 @@
+/*
+ * admin - what tmadmin's commands share.  For this folder only.
+ */
+#ifndef ADMIN_H
+#define ADMIN_H
+
+#include "app.h"
+#include "reader.h"
+
+/* Modes of tmadmin: the bits of reader.mode. */
+enum { MODE_RUNNING = 1, MODE_BOOT = 2, MODE_CONFIG = 4, MODE_READ_ONLY = 8 };
+#define MODE_ANY (MODE_RUNNING | MODE_BOOT | MODE_CONFIG | MODE_READ_ONLY)
+#define MODE_LOOK (MODE_RUNNING | MODE_READ_ONLY)	/* with a bulletin board */
+#define MODE_CHANGE (MODE_RUNNING | MODE_BOOT | MODE_CONFIG)
+
+struct admin {
+	struct app app;
+	bool have_app;			/* TUXCONFIG could be read */
+	char *why_no_app;
+	char *defaults[128];		/* of `default`, by option letter */
+};
+
+/* The option as given, else its default, else NULL. */
+const char *admin_option(const struct admin *a, const struct reader_opts *o, int letter);
+
+/* admin_look.c */
+void cmd_psr(struct reader *r, const struct reader_opts *o);
+void cmd_psc(struct reader *r, const struct reader_opts *o);
+void cmd_pclt(struct reader *r, const struct reader_opts *o);
+void cmd_pq(struct reader *r, const struct reader_opts *o);
+void cmd_bbs(struct reader *r, const struct reader_opts *o);
+void cmd_bbparms(struct reader *r, const struct reader_opts *o);
+void cmd_serverparms(struct reader *r, const struct reader_opts *o);
+
+/* admin_device.c */
+void cmd_crdl(struct reader *r, const struct reader_opts *o);
+void cmd_dsdl(struct reader *r, const struct reader_opts *o);
+void cmd_lidl(struct reader *r, const struct reader_opts *o);
+void cmd_livtoc(struct reader *r, const struct reader_opts *o);
+void cmd_crlog(struct reader *r, const struct reader_opts *o);
+void cmd_dslog(struct reader *r, const struct reader_opts *o);
+
+#endif

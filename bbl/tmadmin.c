@@ -1,0 +1,199 @@
+/*
+ * tmadmin - look at a running application, and make its transaction log.
+ *
+ *	tmadmin [-r] [-c] [-v]
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "admin.h"
+#include "bb.h"
+#include "version.h"
+
+const char *
+admin_option(const struct admin *a, const struct reader_opts *o, int letter)
+{
+	return o->v[letter] != NULL ? o->v[letter] : a->defaults[letter];
+}
+
+static void
+defaults_show(const struct reader *r)
+{
+	static const struct { int letter; const char *what; } known[] = {
+		{ 'm', "machine" }, { 'g', "group name" }, { 'i', "server id" }, { 'u', "user name" }, { 'c', "client name" },
+		{ 'q', "queue address" }, { 's', "service name" }, { 'b', "blocks" }, { 'o', "offset" }, { 'z', "device" },
+		{ 'a', "system services" } };
+	const struct admin *a = r->context;
+
+	fprintf(r->out, "Current Default Settings:\n");
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		fprintf(r->out, "\t%s: %s\n", known[i].what, a->defaults[known[i].letter] != NULL ? a->defaults[known[i].letter] : "*");
+}
+
+static void
+cmd_default(struct reader *r, const struct reader_opts *o)
+{
+	struct admin *a = r->context;
+	bool any = false;
+
+	for (int letter = 0; letter < 128; letter++) {
+		if (o->v[letter] == NULL)
+			continue;
+		if (letter == 'm' && strcmp(o->v['m'], "*") != 0 && a->have_app && ubb_machine_by_lmid(a->app.ubb, o->v['m']) == NULL) {
+			reader_error("machine %s is not in section MACHINES", o->v['m']);
+			return;
+		}
+		any = true;
+		free(a->defaults[letter]);
+		a->defaults[letter] = strcmp(o->v[letter], "*") != 0 ? strdup(o->v[letter]) : NULL;
+	}
+	if (!any)
+		defaults_show(r);
+	snprintf(r->prompt_prefix, sizeof r->prompt_prefix, "%s%s", a->defaults['m'] != NULL ? a->defaults['m'] : "",
+	    a->defaults['m'] != NULL ? " " : "");
+}
+
+static const struct reader_command commands[] = {
+	{ "bbparms", "bbp", MODE_LOOK, "", cmd_bbparms, "bbparms", "Show the parameters of the bulletin board." },
+	{ "bbstats", "bbs", MODE_LOOK, "", cmd_bbs, "bbstats", "Show how many servers, services, queues and groups there are." },
+	{ "crdl", NULL, MODE_CHANGE, "m:z:b:o:", cmd_crdl, "crdl -b blocks -z device [-o offset] [-m machine] [newdevice]",
+	    "Create an entry in the universal device list; the first one creates the device." },
+	{ "crlog", NULL, MODE_CHANGE, "m:", cmd_crlog, "crlog [-m machine]", "Create the transaction log of a machine." },
+	{ "default", "d", MODE_ANY, "g:i:m:u:c:q:s:b:o:z:a:", cmd_default,
+	    "default [-g groupname] [-i srvid] [-m machine] [-u usrname] [-c cltname] [-q qaddress] [-s service] [-b blocks] "
+	    "[-o offset] [-z device] [-a {0|1|2}]", "Set what other commands take for an option that is not given; * takes it back." },
+	{ "dsdl", NULL, MODE_CHANGE, "m:z:o:y::", cmd_dsdl, "dsdl [-z device] [-yes] dlindex",
+	    "Remove an entry from the universal device list." },
+	{ "dslog", NULL, MODE_CHANGE, "m:y::", cmd_dslog, "dslog [-yes] [-m machine]", "Remove the transaction log of a machine." },
+	{ "echo", "e", MODE_ANY, "", reader_cmd_echo, "echo [{off|on}]", "Repeat input lines; without an argument: the other way." },
+	{ "help", "h", MODE_ANY, "", reader_cmd_help, "help [{command|all}]", "Show the commands." },
+	{ "lidl", NULL, MODE_ANY, "m:z:o:", cmd_lidl, "lidl [-z device] [dlindex]",
+	    "List the universal device list; in verbose mode the free space too." },
+	{ "livtoc", NULL, MODE_ANY, "m:z:o:", cmd_livtoc, "livtoc [-z device]", "List the table of contents of a device." },
+	{ "paginate", "page", MODE_ANY, "", reader_cmd_paginate, "paginate [{off|on}]", "Show output page by page." },
+	{ "printclient", "pclt", MODE_LOOK, "m:u:c:", cmd_pclt, "printclient [-m machine] [-u usrname] [-c cltname]",
+	    "Show the clients." },
+	{ "printqueue", "pq", MODE_LOOK, "m:", cmd_pq, "printqueue [-m machine] [qaddress]", "Show the request queues." },
+	{ "printserver", "psr", MODE_LOOK, "m:g:i:q:", cmd_psr, "printserver [-m machine] [-g groupname] [-i srvid] [-q qaddress]",
+	    "Show the servers." },
+	{ "printservice", "psc", MODE_LOOK, "m:g:i:a:q:s:", cmd_psc,
+	    "printservice [-m machine] [-g groupname] [-i srvid] [-a {0|1|2}] [-q qaddress] [-s service]", "Show the services." },
+	{ "quit", "q", MODE_ANY, "", reader_cmd_quit, "quit", "End the session." },
+	{ "serverparms", "srp", MODE_LOOK, "g:i:", cmd_serverparms, "serverparms -g groupname -i srvid",
+	    "Show the parameters of a server." },
+	{ "verbose", "v", MODE_ANY, "", reader_cmd_verbose, "verbose [{off|on}]", "Say more; without an argument: the other way." },
+};
+
+static void
+join(struct admin *a, char *clientid1, size_t size)
+{
+	struct passwd *pw = getpwuid(geteuid());
+	struct wire_adminreply reply;
+	char pid[24], user[40];
+
+	snprintf(pid, sizeof pid, "%ld", (long)getpid());
+	if (pw != NULL)
+		snprintf(user, sizeof user, "%s", pw->pw_name);
+	else
+		snprintf(user, sizeof user, "%ld", (long)geteuid());
+	*clientid1 = '\0';
+	if (app_ask(&a->app, "join", 5000, &reply, "usrname", user, "cltname", "tmadmin", "pid", pid, NULL) != 0)
+		return;
+	if (reply.doc.n > 0 && record_get(&reply.doc.rec[0], "clientid1") != NULL)
+		snprintf(clientid1, size, "%s", record_get(&reply.doc.rec[0], "clientid1"));
+	bb_reply_free(&reply);
+}
+
+static void
+leave(struct admin *a, const char *clientid1)
+{
+	struct wire_adminreply reply;
+	char pid[24];
+
+	snprintf(pid, sizeof pid, "%ld", (long)getpid());
+	if (app_is_booted(&a->app, NULL) &&
+	    app_ask(&a->app, "leave", 2000, &reply, "clientid1", clientid1, "pid", pid, NULL) == 0)
+		bb_reply_free(&reply);
+}
+
+/* One administrator at a time: a lock on TUXCONFIG, so that it works booted or not.  -1: another has it. */
+static int
+administrator_lock(const struct admin *a)
+{
+	int fd = open(a->app.tuxconfig, O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static unsigned
+mode_choose(const struct admin *a, bool read_only, bool config, const char **name)
+{
+	if (config) {
+		*name = "configuration mode";
+		return MODE_CONFIG;
+	}
+	if (!a->have_app || !app_is_booted(&a->app, NULL)) {
+		*name = "boot mode";
+		fprintf(stderr, "No bulletin board exists. Entering boot mode.\n\n");
+		return MODE_BOOT;
+	}
+	if (!read_only && administrator_lock(a) >= 0) {
+		*name = "administrator mode";
+		return MODE_RUNNING;
+	}
+	if (!read_only)
+		fprintf(stderr, "TMADMIN_CAT:109: WARN: Cannot become administrator. Limited set of commands available.\n\n");
+	*name = "read-only mode";
+	return MODE_READ_ONLY;
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct admin a;
+	static struct reader r;
+	bool read_only = false, config = false;
+	char clientid1[32] = "";
+	int c;
+
+	while ((c = getopt(argc, argv, "rcv")) != -1)
+		switch (c) {
+		case 'r': read_only = true; break;
+		case 'c': config = true; break;
+		case 'v':
+			printf("INFO: atmiq, Version %s\n", ATMIQ_VERSION);
+			return 0;
+		default: goto usage;
+		}
+	if (optind != argc)
+		goto usage;
+	a.have_app = app_open(&a.app, &a.why_no_app) == 0;
+	if (!a.have_app && !config)
+		fprintf(stderr, "tmadmin: %s\n", a.why_no_app != NULL ? a.why_no_app : "out of memory");
+	fprintf(stderr, "tmadmin - atmiq, Version %s\n", ATMIQ_VERSION);
+	reader_open(&r, commands, sizeof commands / sizeof *commands, &a);
+	r.mode = mode_choose(&a, read_only, config, &r.mode_name);
+	if (r.mode & MODE_LOOK)
+		join(&a, clientid1, sizeof clientid1);
+	reader_run(&r);
+	if (clientid1[0] != '\0')
+		leave(&a, clientid1);
+	reader_close(&r);
+	for (int i = 0; i < 128; i++)
+		free(a.defaults[i]);
+	free(a.why_no_app);
+	app_close(&a.app);
+	return 0;
+usage:
+	fprintf(stderr, "usage: tmadmin [-r] [-c] [-v]\n");
+	return 1;
+}
