@@ -105,6 +105,25 @@ done:
 	return rc;
 }
 
+/* Its messages go first, a page at a time; the owner says whether there is more to do. */
+static int
+destroy_by_pages(struct session *s, const struct record *r)
+{
+	struct document answer;
+	struct owner *o;
+	bool more = true;
+	int rc = 0;
+
+	if (owner_begin(s, s->space, "Destroy queue", &o) != 0)
+		return -1;
+	while (more && (rc = owner_run(s, o, "qdestroy", r, &answer)) == 0) {
+		more = answer.n > 0 && record_get(&answer.rec[0], "cursor") != NULL;
+		document_free(&answer);
+	}
+	owner_end(o);
+	return rc;
+}
+
 int
 cmd_qdestroy(struct session *s, const struct args *a)
 {
@@ -119,7 +138,7 @@ cmd_qdestroy(struct session *s, const struct args *a)
 		goto done;
 	if (args_flag(a, 'p') || args_flag(a, 'f'))
 		record_set(r, "purge", "y");
-	if ((rc = run_on_open_space(s, "Destroy queue", "qdestroy", r, NULL)) != 0)
+	if ((rc = destroy_by_pages(s, r)) != 0)
 		goto done;
 	say_verbose(s, "Queue %s destroyed\n", record_get(r, "name"));
 	if (strcmp(s->queue, record_get(r, "name")) == 0)
