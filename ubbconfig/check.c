@@ -297,7 +297,7 @@ static void
 forwarder(struct checker *c, const struct ubb_server *s, const struct raw_entry *e)
 {
 	const char *p = s->clopt, *letter;
-	char word[1100];
+	char word[1100], argument[1100];
 	bool own = false, queues = false, services = false;
 
 	while (next_word(&p, word, sizeof word)) {
@@ -308,9 +308,9 @@ forwarder(struct checker *c, const struct ubb_server *s, const struct raw_entry 
 		else if (word[0] == '-')		/* like getopt: flags in one word, an argument joined or next */
 			for (letter = word + 1; *letter; letter++)
 				if (strchr("qtifb", *letter) != NULL) {
-					bool argument = letter[1] != '\0' || next_word(&p, word, sizeof word);
+					bool has_argument = letter[1] != '\0' || next_word(&p, argument, sizeof argument);
 
-					queues |= *letter == 'q' && argument;
+					queues |= *letter == 'q' && has_argument;
 					break;
 				}
 	}

@@ -101,14 +101,14 @@ static bool
 is_booted(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	char *why = NULL, endpoint[sizeof address.sun_path + sizeof "ipc://"];
+	char *why = NULL, endpoint[sizeof address.sun_path + sizeof "ipc://" - 1];
 	struct ubb *old = NULL;
 	bool booted = false;
 	int fd;
 
 	if (tuxconfig_read(path, &old, &why) == 0 && ubb_bbl_endpoint(old, endpoint, sizeof endpoint) == 0 &&
 	    (fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) >= 0) {
-		snprintf(address.sun_path, sizeof address.sun_path, "%s", endpoint + strlen("ipc://"));
+		memcpy(address.sun_path, endpoint + strlen("ipc://"), strlen(endpoint + strlen("ipc://")) + 1);
 		booted = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
 		close(fd);
 	}
@@ -126,8 +126,10 @@ agreed(const char *path, bool exists)
 	printf("%s TUXCONFIG file: %s [y, q] ? ", exists ? "Overwrite" : "Initialize", path);
 	for (;;) {
 		fflush(stdout);
-		if (fgets(answer, sizeof answer, stdin) == NULL)
+		if (fgets(answer, sizeof answer, stdin) == NULL) {
+			putchar('\n');
 			return false;
+		}
 		switch (answer[strspn(answer, " \t")]) {
 		case 'y': case 'Y': return true;
 		case 'q': case 'Q': case 'n': case 'N': return false;

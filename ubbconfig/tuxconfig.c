@@ -346,12 +346,13 @@ read_compiled(struct reader *rd, const config_t *c, char **rundir)
 		rd->r->oom = true;
 }
 
-void
+bool
 config_parse(struct raw *r, const char *text, size_t len, bool as_compiled, char **rundir, struct problems *ps)
 {
 	struct reader rd = { .r = r, .ps = ps };
 	struct place at = { .line = 1, .column = 1 };
 	char *copy = NULL;
+	bool parsed = false;
 	config_t c;
 
 	if (strlen(text) != len) {
@@ -359,7 +360,7 @@ config_parse(struct raw *r, const char *text, size_t len, bool as_compiled, char
 			at = *text == '\n' ? (struct place){ .line = at.line + 1, .column = 1 } :
 			    (struct place){ .line = at.line, .column = at.column + 1 };
 		problem_error(ps, at, "a byte 0x00 stands here; text is expected");
-		return;
+		return false;
 	}
 	config_init(&c);
 	if ((copy = look_through(text, ps)) == NULL || (rd.text = copy, !index_lines(&rd))) {
@@ -373,6 +374,7 @@ config_parse(struct raw *r, const char *text, size_t len, bool as_compiled, char
 		problem_error(ps, at, "%s", config_error_text(&c) ? config_error_text(&c) : "cannot be read");
 		goto done;
 	}
+	parsed = true;
 	read_top(&rd, config_root_setting(&c));
 	if (as_compiled)
 		read_compiled(&rd, &c, rundir);
@@ -380,6 +382,7 @@ done:
 	config_destroy(&c);
 	free(rd.line);
 	free(copy);
+	return parsed;
 }
 
 static int
@@ -486,7 +489,10 @@ put_record(config_setting_t *group, enum section sec, const void *record)
 	for (p = d->params; p < d->params + d->n_params; p++) {
 		if (p->offset == KEPT || !param_is_given(p, record))
 			continue;
-		if (p->type == T_NUM ? !put_number(group, p->name, *(long *)ubb_field(record, (size_t)p->offset)) :
+		long *number = ubb_field(record, (size_t)p->offset);
+
+		if (p->type == T_NUM ? !put_number(group, p->name, *number) :
+		    p->type == T_SCANUNIT && *number % 1000 == 0 ? !put_number(group, p->name, *number / 1000) :
 		    !put_string(group, p->name, param_text(p, record, buf, sizeof buf)))
 			return false;
 	}

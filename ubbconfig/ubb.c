@@ -76,10 +76,10 @@ ubb_load(FILE *in, const char *name, const struct ubb_wanted *want, FILE *errors
 	}
 	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
 		bom = 3;
-	if (config_recognise(text + bom, len - bom))
-		config_parse(&raw, text + bom, len - bom, false, NULL, &ps);
-	else
+	if (!config_recognise(text + bom, len - bom))
 		parse(&raw, text + bom, len - bom, &ps);
+	else if (!config_parse(&raw, text + bom, len - bom, false, NULL, &ps) && !raw.oom)
+		goto done;
 	if (!raw.oom && (u = build(&raw, &ps)) != NULL) {
 		check(u, &raw, &ps);
 		if (want != NULL)

@@ -116,8 +116,8 @@ void parse(struct raw *r, const char *text, size_t len, struct problems *ps);
 
 /* --- tuxconfig.c --- */
 bool config_recognise(const char *text, size_t len);
-/* as_compiled: must be a whole TUXCONFIG; rundir (malloc'ed) is taken from it then. */
-void config_parse(struct raw *r, const char *text, size_t len, bool as_compiled, char **rundir, struct problems *ps);
+/* as_compiled: must be a whole TUXCONFIG; rundir (malloc'ed) is taken from it then.  false: the text as such is wrong. */
+bool config_parse(struct raw *r, const char *text, size_t len, bool as_compiled, char **rundir, struct problems *ps);
 
 /* --- build.c, check.c --- */
 struct ubb *build(const struct raw *r, struct problems *ps);	/* NULL: no memory */

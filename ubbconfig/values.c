@@ -82,10 +82,37 @@ word_index(const char *words, const char *word, size_t len)
 	}
 }
 
+/* "A|B|C" as people read it. */
+static const char *
+words_list(const char *words, char *buf, size_t size)
+{
+	size_t n = 0;
+
+	for (; *words && n + 3 < size; words++) {
+		buf[n++] = *words == '|' ? ',' : *words;
+		if (*words == '|')
+			buf[n++] = ' ';
+	}
+	buf[n] = '\0';
+	return buf;
+}
+
+static void
+words_explain(const struct param_def *d, const char *word, char *why, size_t size)
+{
+	const char *near = words_nearest(word, d->words);
+	char list[400], hint[80] = "";
+
+	if (near != NULL)
+		snprintf(hint, sizeof hint, " did you mean %.*s?", (int)strcspn(near, "|"), near);
+	snprintf(why, size, "%s is \"%s\";%s allowed are %s%s", d->name, word, hint, words_list(d->words, list, sizeof list),
+	    d->type == T_WORDS ? " and lists of these with commas between" : "");
+}
+
 static bool
 words_value(const struct param_def *d, const char *text, char *why, size_t size)
 {
-	const char *w = text, *near;
+	const char *w = text;
 	char one[64];
 
 	for (;;) {
@@ -93,14 +120,7 @@ words_value(const struct param_def *d, const char *text, char *why, size_t size)
 
 		if (word_index(d->words, w, n) < 0) {
 			snprintf(one, sizeof one, "%.*s", (int)(n < 60 ? n : 60), w);
-			near = words_nearest(one, d->words);
-			if (near != NULL)
-				snprintf(why, size, "%s is \"%s\"; did you mean %.*s? allowed %s %s", d->name, one,
-				    (int)strcspn(near, "|"), near, d->type == T_WORDS ? "are" : "is one of", d->words);
-			else
-				snprintf(why, size, "%s is \"%s\"; allowed %s %s%s", d->name, one,
-				    d->type == T_WORDS ? "are" : "is one of", d->words,
-				    d->type == T_WORDS ? ", several with commas between" : "");
+			words_explain(d, one, why, size);
 			return false;
 		}
 		if (w[n] == '\0')
@@ -271,30 +291,33 @@ param_text(const struct param_def *d, const void *record, char *buf, size_t size
 	}
 }
 
-/* Edits between two names, letter case aside; stops caring beyond `most`. */
+/* Edits between two names, letter case aside: a letter more, less or another one, or two neighbours swapped. */
 static size_t
 distance(const char *a, size_t na, const char *b, size_t nb)
 {
-	size_t row[33], i, j, up, left;
+	enum { MOST = 32 };
+	size_t d[MOST + 1][MOST + 1], i, j, least;
 
-	if (na > 32 || nb > 32)
+	if (na > MOST || nb > MOST)
 		return SIZE_MAX;
-	for (j = 0; j <= nb; j++)
-		row[j] = j;
-	for (i = 1; i <= na; i++) {
-		up = row[0];
-		row[0] = i;
-		for (j = 1; j <= nb; j++) {
-			left = up + (toupper((unsigned char)a[i - 1]) != toupper((unsigned char)b[j - 1]));
-			up = row[j];
-			if (row[j] + 1 < left)
-				left = row[j] + 1;
-			if (row[j - 1] + 1 < left)
-				left = row[j - 1] + 1;
-			row[j] = left;
+#define SAME(i, j) (toupper((unsigned char)a[(i) - 1]) == toupper((unsigned char)b[(j) - 1]))
+	for (i = 0; i <= na; i++)
+		for (j = 0; j <= nb; j++) {
+			if (i == 0 || j == 0) {
+				d[i][j] = i + j;
+				continue;
+			}
+			least = d[i - 1][j - 1] + !SAME(i, j);
+			if (d[i - 1][j] + 1 < least)
+				least = d[i - 1][j] + 1;
+			if (d[i][j - 1] + 1 < least)
+				least = d[i][j - 1] + 1;
+			if (i > 1 && j > 1 && SAME(i, j - 1) && SAME(i - 1, j) && d[i - 2][j - 2] + 1 < least)
+				least = d[i - 2][j - 2] + 1;
+			d[i][j] = least;
 		}
-	}
-	return row[nb];
+#undef SAME
+	return d[na][nb];
 }
 
 static size_t how_near(const char *word) { return strlen(word) < 4 ? 1 : strlen(word) < 8 ? 2 : 3; }
