@@ -8,6 +8,8 @@
 
 #include "atmi.h"
 
+#pragma GCC visibility push(default)
+
 /* What a server that brings its own loop learns at start. */
 struct atmiq_server {
 	char group[32]; long grpno, srvid;
@@ -49,4 +51,5 @@ int atmiq_dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len
  */
 int atmiq_service_known(char *svc);
 
+#pragma GCC visibility pop
 #endif

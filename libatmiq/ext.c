@@ -1,0 +1,64 @@
+/*
+ * ext - what our own servers need and atmi.h cannot say; see ext/atmiq_ext.h.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "svr.h"
+#include "ext/atmiq_ext.h"
+
+int
+atmiq_server_attach(int argc, char **argv, struct atmiq_server *out)
+{
+	memset(out, 0, sizeof *out);
+	if (svr_attach(argc, argv, false) != 0) {
+		svr_detach(1);
+		return fail(TPESYSTEM);
+	}
+	snprintf(out->group, sizeof out->group, "%s", svr.group->name);
+	out->grpno = svr.opt.grpno;
+	out->srvid = svr.opt.srvid;
+	snprintf(out->openinfo, sizeof out->openinfo, "%s", svr.group->openinfo);
+	snprintf(out->tmsname, sizeof out->tmsname, "%s", svr.group->tmsname);
+	if (svr.conf != NULL) {
+		snprintf(out->rqaddr, sizeof out->rqaddr, "%s", svr.conf->rqaddr);
+		out->replyq = svr.conf->replyq;
+	}
+	out->services_given = svr.opt.all || svr.opt.n_services > 0;
+	out->argc = svr.opt.argc;
+	out->argv = svr.opt.argv;
+	return 0;
+}
+
+void
+atmiq_server_ready(void)
+{
+	bb_agent_ready(svr.agent);
+}
+
+int
+atmiq_server_stopping(void)
+{
+	return svr_stopping();
+}
+
+void
+atmiq_server_detach(int status)
+{
+	svr_detach(status);
+}
+
+void
+atmiq_server_count(const char *current_service)
+{
+	if (current_service != NULL)
+		bb_agent_busy(svr.agent, current_service);
+	else
+		bb_agent_idle(svr.agent, 50);
+}
+
+void
+atmiq_group_service(const char *group, char *name)
+{
+	snprintf(name, WIRE_NAME, "..%s", group);
+}

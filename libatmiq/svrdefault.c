@@ -1,0 +1,31 @@
+/*
+ * svrdefault - what a server does at its start and end when its programmer wrote nothing.
+ */
+#include "impl.h"
+#include "ulog.h"
+
+int
+tpsvrthrinit(int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	return tx_open() == TX_OK ? 0 : -1;
+}
+
+void
+tpsvrthrdone(void)
+{
+	tx_close();
+}
+
+int
+tpsvrinit(int argc, char **argv)
+{
+	ulog("LIBTUX_CAT:522: INFO: Default tpsvrinit() function used");
+	return tpsvrthrinit(argc, argv);
+}
+
+void
+tpsvrdone(void)
+{
+	tpsvrthrdone();
+}

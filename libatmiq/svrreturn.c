@@ -1,0 +1,264 @@
+/*
+ * svrreturn - one request from its arrival to its reply: the routine is called, and tpreturn() or tpforward() comes back here.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "svr.h"
+#include "clock.h"
+#include "ulog.h"
+
+struct work work;
+
+void
+svr_reply(const struct link_peer *to, const struct wire_reply *m, const struct link_body *body)
+{
+	static struct wr w;		/* one thread serves */
+
+	wr_reset(&w);
+	wire_reply_encode(&w, m);
+	if (!wr_ok(&w) || link_server_send(svr.link, to, w.p, w.len, body) != LINK_OK)
+		ulog_debug("a reply found no reader");
+}
+
+static void
+reply_error(int error)
+{
+	struct wire_reply m = { .reqid = work.call.reqid, .error = error };
+
+	if (work.call.flags & TPNOREPLY)
+		return;
+	if (svr.ctx->tran.active && !svr.ctx->tran.initiator) {
+		m.groups = svr.ctx->tran.groups;
+		m.doomed = 1;
+	}
+	svr_reply(&work.peer, &m, NULL);
+}
+
+/* Forget the request and what the routine left behind; what it still holds of a transaction of its own is rolled back. */
+static void
+work_end(void)
+{
+	char *inbound = buffer_inbound_now();
+	struct context *ctx = svr.ctx;
+
+	buffer_inbound(NULL);
+	buffer_free(inbound);
+	pthread_mutex_lock(&ctx->lock);
+	calls_forget(ctx, false);
+	if (ctx->tran.active && ctx->tran.initiator)
+		tran_abort(ctx);
+	tran_forget(ctx);
+	pthread_mutex_unlock(&ctx->lock);
+	work.active = false;
+	bb_agent_idle(svr.agent, work.offer->load);
+}
+
+static int
+work_begin(struct link_msg *m, TPSVCINFO *info)
+{
+	struct wire_call *call = &work.call;
+	size_t n = m->has_body ? m->body_len : 0;
+	char *data = NULL;
+	int i;
+
+	if (call->type[0] != '\0') {
+		if ((data = buffer_new(call->type, call->subtype, (long)(n < 512 ? 512 : n))) == NULL)
+			return TPEOS;
+		memcpy(data, m->body, n);
+		data[n] = '\0';
+	}
+	buffer_inbound(data);
+	memset(info, 0, sizeof *info);
+	memcpy(info->name, work.offer->name, sizeof work.offer->name);
+	info->flags = (call->flags & TPNOREPLY) | (call->tx.gtrid_len > 0 ? TPTRAN : 0);
+	info->data = data;
+	info->len = (long)n;
+	info->appkey = (long)call->appkey;
+	for (i = 0; i < 4; i++)
+		info->cltid.clientdata[i] = (long)call->cltid[i];
+	svr.ctx->prio_last = call->priority;
+	work.deadline_us = deadline_from((int64_t)call->timeout_ms * 1000);
+	tran_enter_callers(svr.ctx, &call->tx);
+	if (call->tx.gtrid_len == 0 && work.offer->autotran) {
+		tran_begin(svr.ctx, (unsigned long)work.offer->trantime);
+		svr.ctx->tran.autotran = true;
+		info->flags |= TPTRAN;
+	}
+	link_msg_done(m);		/* its memory is not needed while the routine runs */
+	return 0;
+}
+
+static void
+work_report(int64_t began)
+{
+	int64_t ended = clock_now_us();
+
+	fprintf(stderr, "@%s\t%ld\t%lld.%06lld\t%lld.%06lld\n", work.offer->name, (long)getpid(), (long long)began / 1000000,
+	    (long long)began % 1000000, (long long)ended / 1000000, (long long)ended % 1000000);
+}
+
+static void
+work_call(TPSVCINFO *info)
+{
+	work.ended = false;
+	if (_setjmp(work.back) == 0) {
+		work.active = true;
+		work.offer->call(info);
+		work.active = false;
+	}
+	if (work.ended)
+		return;
+	ulog("LIBTUX_CAT:5110: ERROR: service %s returned without tpreturn() or tpforward()", work.offer->name);
+	tran_doom(svr.ctx);
+	reply_error(TPESVCERR);
+}
+
+void
+work_run(struct link_msg *m)
+{
+	static TPSVCINFO info;
+	int64_t began = svr.opt.report ? clock_now_us() : 0;
+	int err;
+
+	if (wire_call_decode(m->head, m->head_len, &work.call) != 0) {
+		ulog("LIBTUX_CAT:5111: WARN: dropped a service request that cannot be read (%zu bytes)", m->head_len);
+		return;
+	}
+	work.peer = m->peer;
+	if ((work.offer = offer_find(work.call.service)) == NULL) {
+		reply_error(TPENOENT);
+		return;
+	}
+	bb_agent_busy(svr.agent, work.offer->name);
+	if ((err = work_begin(m, &info)) != 0)
+		reply_error(TPESVCERR);
+	else
+		work_call(&info);
+	if (svr.opt.report)
+		work_report(began);
+	work_end();
+}
+
+/* ---- tpreturn, tpforward ---- */
+
+static bool
+in_service(const char *call)
+{
+	if (work.active && pthread_equal(pthread_self(), svr.thread))
+		return true;
+	ulog("LIBTUX_CAT:5112: ERROR: %s called outside a service routine", call);
+	tperrno = TPEPROTO;
+	return false;
+}
+
+/* May the routine end well?  false: replies or a transaction are open, or the data is no typed buffer. */
+static bool
+ends_properly(char *data, long len, struct typed *type, long *n)
+{
+	struct context *ctx = svr.ctx;
+
+	if (calls_open(ctx, false) > 0)
+		ulog("LIBTUX_CAT:5113: ERROR: service %s ended with replies outstanding", work.offer->name);
+	else if (ctx->tran.active && ctx->tran.initiator && !ctx->tran.autotran)
+		ulog("LIBTUX_CAT:5114: ERROR: service %s ended with a transaction of its own open", work.offer->name);
+	else if (buffer_outgoing(data, len, type, n) != 0)
+		ulog("LIBTUX_CAT:5115: ERROR: service %s returned data that is no typed buffer, or with a wrong length", work.offer->name);
+	else
+		return true;
+	return false;
+}
+
+static void
+autotran_end(int *error)
+{
+	if (!svr.ctx->tran.active || !svr.ctx->tran.autotran)
+		return;
+	if (*error != 0)
+		tran_abort(svr.ctx);
+	else if (tran_commit(svr.ctx) != 0)
+		*error = TPESVCERR;
+}
+
+static void
+reply_with(int error, long rcode, char *data, const struct typed *type, long n)
+{
+	struct wire_reply m = { .reqid = work.call.reqid, .error = error, .urcode = rcode };
+	struct link_body body = { data, (size_t)n, buffer_release, NULL };
+	const struct tran *t = &svr.ctx->tran;
+
+	if (t->active && !t->initiator) {
+		m.groups = t->groups;
+		m.doomed = t->doomed;
+	}
+	if (data != NULL && error != TPESVCERR) {
+		m.has_body = 1;
+		memcpy(m.type, type->type, sizeof m.type);
+		memcpy(m.subtype, type->subtype, sizeof m.subtype);
+		if (data == buffer_inbound_now())
+			buffer_inbound(NULL);	/* it goes with the reply */
+		svr_reply(&work.peer, &m, &body);
+	} else {
+		svr_reply(&work.peer, &m, NULL);
+		tpfree(data);
+	}
+}
+
+void
+tpreturn(int rval, long rcode, char *data, long len, long flags)
+{
+	struct typed type;
+	long n;
+	int error = rval == TPSUCCESS ? 0 : TPESVCFAIL;
+
+	(void)flags;
+	if (!in_service("tpreturn"))
+		return;
+	pthread_mutex_lock(&svr.ctx->lock);
+	if (!ends_properly(data, len, &type, &n))
+		error = TPESVCERR;
+	autotran_end(&error);
+	if (error != 0)
+		tran_doom(svr.ctx);
+	work.leave = rval == TPEXIT;
+	if (work.call.flags & TPNOREPLY)
+		tpfree(data);
+	else
+		reply_with(error, rcode, data, &type, n);
+	pthread_mutex_unlock(&svr.ctx->lock);
+	work.ended = true;
+	_longjmp(work.back, 1);
+}
+
+void
+tpforward(char *svc, char *data, long len, long flags)
+{
+	struct link_body body = { .p = data };
+	char name[WIRE_NAME];
+	struct typed type;
+	long n;
+	int error = 0;
+
+	(void)flags;
+	if (!in_service("tpforward"))
+		return;
+	pthread_mutex_lock(&svr.ctx->lock);
+	if (svc == NULL || *svc == '\0' || !ends_properly(data, len, &type, &n))
+		error = TPESVCERR;
+	autotran_end(&error);		/* the next one works in a transaction of its own */
+	if (error == 0) {
+		snprintf(name, sizeof name, "%s", svc);
+		body.n = (size_t)n;
+		if ((error = relay_start(&work, &svr.ctx->tran, name, type.type, type.subtype, data == NULL ? NULL : &body)) != 0)
+			ulog("LIBTUX_CAT:5116: ERROR: service %s cannot forward to %s: %s", work.offer->name, name, tpstrerror(error));
+	}
+	if (error != 0) {
+		tran_doom(svr.ctx);
+		reply_error(TPESVCERR);
+	}
+	tpfree(data);
+	pthread_mutex_unlock(&svr.ctx->lock);
+	work.ended = true;
+	_longjmp(work.back, 1);
+}
