@@ -54,6 +54,7 @@ begin(struct tmq *t)
 {
 	int rc = qspace_batch_begin(t->qs);
 
+	t->tries = 0;
 	t->batch_open = rc == 0;
 	return rc;
 }
@@ -87,14 +88,16 @@ undo(struct tmq *t)
 	actions_abort(t->actions);
 }
 
-static int
-serve_waiting(struct tmq *t)
+int
+batch_serve_waiting(struct tmq *t)
 {
 	const char *queue;
 	struct action *a;
 	int rc;
 
-	for (size_t tries = 0; tries < BATCH_SERVED && (a = actions_hot(t->actions, &queue)) != NULL; tries++)
+	if (t->alone)
+		return 0;
+	for (; t->tries < BATCH_SERVED && (a = actions_hot(t->actions, &queue)) != NULL; t->tries++)
 		if ((rc = dispatch_action(t, a, queue)) != 0)
 			return rc;
 	return 0;
@@ -106,7 +109,7 @@ end_waits(struct tmq *t)
 	int64_t now = clock_mono_us();
 	struct action *a;
 
-	while (t->replies.n < t->replies.cap - BATCH_MAX && (a = actions_due(t->actions, now)) != NULL)
+	for (; t->tries < BATCH_SERVED && (a = actions_due(t->actions, now)) != NULL; t->tries++)
 		dispatch_action_end(t, a);
 }
 
@@ -118,12 +121,15 @@ together(struct tmq *t, const struct link_msg *m, size_t n)
 	if ((rc = begin(t)) != 0)
 		return rc;
 	t->next_tick_us = qspace_tick(t->qs, clock_now_us());
-	if ((rc = serve_waiting(t)) != 0)
+	if ((rc = batch_serve_waiting(t)) != 0)
 		return rc;
 	end_waits(t);	/* after a last try: one whose message came in time gets it */
 	for (size_t i = 0; i < n; i++)
 		if (!dispatch_is_admin(&m[i]) && (rc = dispatch(t, &m[i])) != 0)
 			return rc;
+	/* What this batch brings goes to those who wait in the same flush. */
+	if ((rc = batch_serve_waiting(t)) != 0)
+		return rc;
 	return commit(t);
 }
 
@@ -158,13 +164,15 @@ one_by_one(struct tmq *t, const struct link_msg *m, size_t n)
 	const char *queue;
 	struct action *a;
 
+	t->alone = true;
 	for (size_t tries = 0; tries < BATCH_SERVED && (a = actions_hot(t->actions, &queue)) != NULL; tries++)
 		one_waiting(t, a, queue);
 	for (size_t i = 0; i < n; i++)
 		if (!dispatch_is_admin(&m[i]))
 			one_request(t, &m[i]);
-	/* Waits whose time is up need no batch. */
-	end_waits(t);
+	t->alone = false;
+	t->tries = 0;
+	end_waits(t);	/* needs no batch */
 	settle(t);
 }
 

@@ -74,6 +74,8 @@ enqueue(struct tmq *t, const struct link_msg *m)
 			return rc;
 		if (rc == QMEBADQUEUE)
 			log_bad_queue(t, e.queue, "enqueue");
+		if (rc == 0 && b == NULL)
+			actions_event(t->actions, e.queue, msgid, e.flags & TPQCORRID ? e.corrid : NULL);
 		v = verdict_of(rc, b);
 	}
 	if (fatal(v.diagnostic))
@@ -132,6 +134,8 @@ dequeue(struct tmq *t, const struct link_msg *m)
 
 	if (wire_dequeue_decode(m->head, m->head_len, &d) != 0)
 		return MALFORMED;
+	if ((rc = batch_serve_waiting(t)) != 0)
+		return rc;
 	if (d.flags & TPQPEEK)
 		d.tx.gtrid_len = 0;	/* peeking is never part of a transaction */
 	if (d.tx.gtrid_len != 0)
@@ -169,10 +173,9 @@ qwait(struct tmq *t, const struct link_msg *m)
 		return MALFORMED;
 	r.reqid = w.reqid;
 	for (size_t i = 0; i < w.n; i++) {
-		struct queue_params p;
 		bool has = qspace_has_eligible(t->qs, w.queue[i]);
 
-		if (!has && qspace_queue_get(t->qs, w.queue[i], &p, NULL) != 0) {
+		if (!has && qspace_queue_get(t->qs, w.queue[i], NULL, NULL) != 0) {
 			log_bad_queue(t, w.queue[i], "wait");
 			r.error = TPEDIAGNOSTIC;
 			r.diagnostic = QMEBADQUEUE;

@@ -26,6 +26,8 @@ struct tmq {
 	reply_send_fn *send;
 	void *send_arg;
 	bool batch_open;
+	bool alone;			/* each request has a batch to itself, so that none fails for another's sake */
+	size_t tries;			/* waiting operations that this batch tried or ended; at most BATCH_SERVED */
 	int64_t next_tick_us;		/* clock_now_us() of the space's next event */
 };
 
@@ -54,6 +56,8 @@ void dispatch_failed(struct tmq *t, const struct link_msg *m, int rc);	/* it fai
 bool dispatch_is_admin(const struct link_msg *m);
 /* Try the waiting operation again.  0: answered, or it found nothing and cooled.  Else the batch is dead. */
 int dispatch_action(struct tmq *t, struct action *a, const char *queue);
+/* All that may go on now; a newcomer must not take what somebody waits for.  As dispatch_action(). */
+int batch_serve_waiting(struct tmq *t);
 void dispatch_action_failed(struct tmq *t, struct action *a, int rc);
 void dispatch_action_end(struct tmq *t, struct action *a);	/* its time is up */
 

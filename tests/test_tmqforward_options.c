@@ -1,0 +1,107 @@
+/* What configurations write after -- in the CLOPT of TMQFORWARD, and where it may run. */
+#include "check.h"
+#include "options.h"
+#include "unit.h"
+
+static struct options o;
+static char why[512];
+
+#define PARSE(...) parse((char *[]){ "TMQFORWARD", __VA_ARGS__, NULL })
+
+static int
+count(char **argv)
+{
+	int argc = 0;
+
+	while (argv[argc] != NULL)
+		argc++;
+	return argc;
+}
+
+static int
+parse(char **argv)
+{
+	return options_parse(count(argv), argv, &o, why, sizeof why);
+}
+
+static void
+defaults_are_the_documented_ones(void)
+{
+	CU_ASSERT_EQUAL(PARSE("-q", "ORDERS"), 0);
+	CU_ASSERT_EQUAL(o.n_queues, 1);
+	CU_ASSERT_STRING_EQUAL(o.queue[0], "ORDERS");
+	CU_ASSERT_EQUAL(o.trantime_s, 60);
+	CU_ASSERT_EQUAL(o.idle_s, 30);
+	CU_ASSERT_FALSE(o.exit_when_empty || o.delete_failed || o.notran || o.noreply);
+	CU_ASSERT_EQUAL(o.n_warnings, 0);
+}
+
+static void
+forms_of_the_field(void)
+{
+	CU_ASSERT_EQUAL(PARSE("-i", "2", "-qX", "-t60"), 0);
+	CU_ASSERT_STRING_EQUAL(o.queue[0], "X");
+	CU_ASSERT_EQUAL(o.idle_s, 2);
+	CU_ASSERT_EQUAL(PARSE("-e", "-n", "-d", "-q", "X"), 0);
+	CU_ASSERT_TRUE(o.exit_when_empty && o.delete_failed && o.notran);
+	CU_ASSERT_EQUAL(PARSE("-q", "A,B", "-i", "10"), 0);
+	CU_ASSERT_EQUAL(o.n_queues, 2);
+	CU_ASSERT_STRING_EQUAL(o.queue[1], "B");
+	CU_ASSERT_EQUAL(PARSE("-qA,,B,", "-i0", "-f", "3"), 0);
+	CU_ASSERT_EQUAL(o.n_queues, 2);
+	CU_ASSERT_EQUAL(o.idle_s, 0);
+	CU_ASSERT_TRUE(o.noreply);
+	CU_ASSERT_EQUAL(o.pause_s, 3);
+	CU_ASSERT_EQUAL(PARSE("-edn", "-b5", "-q", "X"), 0);
+	CU_ASSERT_TRUE(o.exit_when_empty && o.delete_failed && o.notran);
+	CU_ASSERT_EQUAL(o.blocktime_s, 5);
+	CU_ASSERT_EQUAL(o.n_warnings, 0);
+}
+
+static void
+bad_numbers_warn_and_leave_the_default(void)
+{
+	CU_ASSERT_EQUAL(PARSE("-q", "X", "-t", "soon", "-i", "often"), 0);
+	CU_ASSERT_EQUAL(o.trantime_s, 60);
+	CU_ASSERT_EQUAL(o.idle_s, 30);
+	CU_ASSERT_EQUAL_FATAL(o.n_warnings, 2);
+	CU_ASSERT_PTR_NOT_NULL(strstr(o.warning[0], ":1602: WARN: -t soon"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(o.warning[1], ":1604: WARN: -i often"));
+	CU_ASSERT_EQUAL(PARSE("-q", "X", "-t", "2147483648"), 0);
+	CU_ASSERT_EQUAL(o.trantime_s, 60);
+	CU_ASSERT_EQUAL_FATAL(o.n_warnings, 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(o.warning[0], ":1603: WARN"));
+	CU_ASSERT_EQUAL(PARSE("-q", "X", "-t", "2147483647"), 0);
+	CU_ASSERT_EQUAL(o.trantime_s, 2147483647L);
+	CU_ASSERT_EQUAL(o.n_warnings, 0);
+}
+
+static void
+queues_are_required(void)
+{
+	CU_ASSERT_EQUAL(PARSE("-i", "2"), -1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(why, "-q"));
+	CU_ASSERT_EQUAL(PARSE("-q", ","), -1);
+	CU_ASSERT_EQUAL(PARSE("-q"), -1);
+}
+
+static void
+services_are_found_before_the_dashes_alone(void)
+{
+	char *plain[] = { "TMQFORWARD", "-C", "dom=D", "-g", "2", "-i", "5", "-A", "--", "-q", "X", "-s", "Y", NULL };
+	char *named[] = { "TMQFORWARD", "-C", "dom=D", "-g", "2", "-i", "5", "-s", "X", "--", "-q", "X", NULL };
+
+	CU_ASSERT_FALSE(check_names_services(count(plain), plain));
+	CU_ASSERT_TRUE(check_names_services(count(named), named));
+}
+
+int
+main(void)
+{
+	static const struct unit_test tests[] = {
+		UNIT(defaults_are_the_documented_ones), UNIT(forms_of_the_field), UNIT(bad_numbers_warn_and_leave_the_default),
+		UNIT(queues_are_required), UNIT(services_are_found_before_the_dashes_alone),
+	};
+
+	return unit_run("TMQFORWARD options", tests, UNIT_COUNT(tests));
+}

@@ -1,0 +1,691 @@
+/*
+ * A queue manager over a real queue space, without sockets: frames are given to it by hand, and what it would send is
+ * looked at.
+ */
+#include <errno.h>
+#include <ftw.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "device.h"
+#include "tmqueue.h"
+#include "ulog.h"
+#include "unit.h"
+
+extern int (*env_fault)(int fd, size_t n);	/* the engine's door for failed writes */
+
+static struct tmq t;
+static struct qspace *qs;
+static char dir[] = "/tmp/tmqdispXXXXXX", device[64];
+static const char *serving = "QUE1";
+
+/* --- what was sent --- */
+
+struct sent { unsigned to; bool probe, has_body, tx; struct wire_qreply q; struct wire_txreply x; char body[256]; };
+static struct sent out[8192];
+static size_t n_out;
+static unsigned gone;		/* this peer is dead; 0: nobody */
+static uint64_t flushes_at_send;
+
+static int
+catch(void *arg, const struct link_peer *to, const void *head, size_t head_len, const struct link_body *body)
+{
+	struct sent *s = &out[n_out];
+	struct qspace_counts c;
+	enum wire_kind kind;
+	uint64_t reqid;
+
+	(void)arg;
+	memset(s, 0, sizeof *s);
+	memcpy(&s->to, to->id, sizeof s->to);
+	qspace_counts(qs, &c);
+	flushes_at_send = c.flushes;
+	CU_ASSERT_EQUAL_FATAL(wire_peek(head, head_len, &kind, &reqid), 0);
+	if (kind == WIRE_QREPLY)
+		CU_ASSERT_EQUAL(wire_qreply_decode(head, head_len, &s->q), 0);
+	if (kind == WIRE_TXREPLY) {
+		s->tx = true;
+		CU_ASSERT_EQUAL(wire_txreply_decode(head, head_len, &s->x), 0);
+	}
+	if (body != NULL) {
+		s->has_body = true;
+		memcpy(s->body, body->p, body->n < sizeof s->body ? body->n : sizeof s->body - 1);
+		body->release((void *)(uintptr_t)body->p, body->hint);
+	}
+	if (s->to == gone && gone != 0)
+		return LINK_GONE;
+	if (reqid != 0)
+		n_out++;
+	return LINK_OK;
+}
+
+static struct sent *	/* the answer to this request; NULL: none yet */
+answer(uint64_t reqid)
+{
+	for (size_t i = n_out; i-- > 0;)
+		if ((out[i].tx ? out[i].x.reqid : out[i].q.reqid) == reqid)
+			return &out[i];
+	return NULL;
+}
+
+#define ERROR_OF(reqid) (answer(reqid) != NULL ? answer(reqid)->q.error : -1)
+#define DIAGNOSTIC_OF(reqid) (answer(reqid) != NULL ? answer(reqid)->q.diagnostic : -1)
+
+/* --- what is asked --- */
+
+static struct link_msg asked[BATCH_MAX];
+static struct wr frame[BATCH_MAX];
+static size_t n_asked;
+
+static struct link_msg *
+ask(unsigned from)
+{
+	struct link_msg *m = &asked[n_asked++];
+
+	memset(m, 0, sizeof *m);
+	m->peer.n = sizeof from;
+	memcpy(m->peer.id, &from, sizeof from);
+	return m;
+}
+
+static void
+ask_done(struct link_msg *m)
+{
+	m->head = frame[n_asked - 1].p;
+	m->head_len = frame[n_asked - 1].len;
+}
+
+static struct wr *
+ask_frame(void)
+{
+	wr_reset(&frame[n_asked - 1]);
+	return &frame[n_asked - 1];
+}
+
+static void
+in_tx(struct wire_tx *tx, const char *name, uint32_t timeout_ms)
+{
+	if (name == NULL)
+		return;
+	tx->gtrid_len = 16;
+	memcpy(tx->gtrid, name, strlen(name));
+	tx->timeout_ms = timeout_ms;
+}
+
+static void
+ask_enqueue_as(uint64_t reqid, const char *queue, const char *text, const char *tx, const char *corrid)
+{
+	struct wire_enqueue e = { .reqid = reqid, .flags = TPQMSGID, .has_body = 1, .type = "STRING" };
+	struct link_msg *m = ask((unsigned)reqid);
+
+	snprintf(e.queue, sizeof e.queue, "%s", queue);
+	in_tx(&e.tx, tx, 60000);
+	if (corrid != NULL) {
+		e.flags |= TPQCORRID;
+		memcpy(e.corrid, corrid, strlen(corrid));
+	}
+	m->body = (const uint8_t *)text;
+	m->body_len = strlen(text) + 1;
+	m->has_body = true;
+	wire_enqueue_encode(ask_frame(), &e);
+	ask_done(m);
+}
+
+static void
+ask_enqueue(uint64_t reqid, const char *queue, const char *text)
+{
+	ask_enqueue_as(reqid, queue, text, NULL, NULL);
+}
+
+static void
+ask_dequeue_as(uint64_t reqid, const char *queue, uint32_t flags, const char *tx, uint32_t tx_ms, const char *corrid)
+{
+	struct wire_dequeue d = { .reqid = reqid, .flags = flags };
+	struct link_msg *m = ask((unsigned)reqid);
+
+	snprintf(d.queue, sizeof d.queue, "%s", queue);
+	in_tx(&d.tx, tx, tx_ms);
+	if (corrid != NULL) {
+		d.flags |= TPQGETBYCORRID;
+		memcpy(d.corrid, corrid, strlen(corrid));
+	}
+	wire_dequeue_encode(ask_frame(), &d);
+	ask_done(m);
+}
+
+static void
+ask_dequeue(uint64_t reqid, const char *queue, uint32_t flags)
+{
+	ask_dequeue_as(reqid, queue, flags, NULL, 0, NULL);
+}
+
+static void
+ask_end(uint64_t reqid, enum wire_txop op, const char *tx)
+{
+	struct wire_txend e = { .reqid = reqid, .op = (uint8_t)op };
+	struct link_msg *m = ask((unsigned)reqid);
+
+	in_tx(&e.tx, tx, 0);
+	e.groups.n = 1;
+	snprintf(e.groups.name[0], sizeof e.groups.name[0], "QUE1");
+	wire_txend_encode(ask_frame(), &e);
+	ask_done(m);
+}
+
+static void
+ask_watch(uint64_t reqid, const char *queue, uint32_t timeout_ms)
+{
+	struct wire_qwait w = { .reqid = reqid, .n = 1, .timeout_ms = timeout_ms };
+	struct link_msg *m = ask((unsigned)reqid);
+
+	snprintf(w.queue[0], sizeof w.queue[0], "%s", queue);
+	wire_qwait_encode(ask_frame(), &w);
+	ask_done(m);
+}
+
+static void
+run(void)	/* what was asked, as one batch, and what follows from it */
+{
+	batch_run(&t, asked, n_asked);
+	n_asked = 0;
+	while (batch_more(&t))
+		batch_run(&t, NULL, 0);
+}
+
+/* --- the space --- */
+
+static void
+given_queue(const char *name, long retries)
+{
+	struct queue_params p = { .order = { QC_FIFO }, .retries = retries, .default_expiration = -1 };
+
+	snprintf(p.name, sizeof p.name, "%s", name);
+	p.persistent = p.nonpersistent = (struct threshold){ 100, 0, '%', "" };
+	CU_ASSERT_EQUAL_FATAL(qspace_batch_begin(qs), 0);
+	CU_ASSERT_EQUAL_FATAL(qspace_queue_create(qs, &p), 0);
+	CU_ASSERT_EQUAL_FATAL(qspace_batch_commit(qs), 0);
+}
+
+static void
+given_space(long actions)
+{
+	struct qspace_params p = { .name = "QSPACE", .ipckey = 61000, .pages = 8000, .queues = 8, .trans = 50, .procs = 10,
+	    .messages = 4000, .errorq = "ERRQ", .blocking = 16, .actions = actions };
+	char *why = NULL;
+
+	unlink(device);
+	CU_ASSERT_EQUAL_FATAL(device_add(device, NULL, 0, 10000, NULL, NULL), 0);
+	if (qspace_create(device, &p, &why) != 0 || qspace_open(device, "QSPACE", NULL, &qs, &why) != 0)
+		printf("%s\n", why != NULL ? why : "?");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(qs);
+	given_queue("A", 5);
+	given_queue("B", 0);
+	given_queue("ERRQ", 0);
+	n_out = n_asked = 0;
+	gone = 0;
+	CU_ASSERT_EQUAL_FATAL(tmq_init(&t, qs, serving, 30, catch, NULL), 0);
+}
+
+static void
+space_done(void)
+{
+	tmq_dismiss(&t);
+	qspace_close(qs);
+	qs = NULL;
+	tmq_done(&t);
+}
+
+/* --- stories --- */
+
+static void
+message_comes_out_as_it_went_in(void)
+{
+	given_space(0);
+	ask_enqueue_as(1, "A", "two boxes of nails", NULL, "order 7");
+	run();
+	CU_ASSERT_EQUAL(ERROR_OF(1), 0);
+	CU_ASSERT_STRING_EQUAL(answer(1)->q.group, "");
+	ask_dequeue(2, "A", 0);
+	ask_dequeue(3, "A", 0);
+	run();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(2));
+	CU_ASSERT_EQUAL(ERROR_OF(2), 0);
+	CU_ASSERT_STRING_EQUAL(answer(2)->body, "two boxes of nails");
+	CU_ASSERT_STRING_EQUAL(answer(2)->q.type, "STRING");
+	CU_ASSERT_STRING_EQUAL((char *)answer(2)->q.corrid, "order 7");
+	CU_ASSERT_EQUAL(memcmp(answer(1)->q.msgid, answer(2)->q.msgid, TMMSGIDLEN), 0);
+	CU_ASSERT_EQUAL(ERROR_OF(3), TPEDIAGNOSTIC);
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(3), QMENOMSG);
+	space_done();
+}
+
+static void
+batch_is_flushed_once_and_before_any_answer(void)
+{
+	struct qspace_counts before, after;
+
+	given_space(0);
+	qspace_counts(qs, &before);
+	for (unsigned i = 1; i <= 100; i++)
+		ask_enqueue(i, "A", "x");
+	batch_run(&t, asked, n_asked);
+	n_asked = 0;
+	qspace_counts(qs, &after);
+	CU_ASSERT_EQUAL(after.flushes, before.flushes + 1);
+	CU_ASSERT_EQUAL(n_out, 100);
+	CU_ASSERT_EQUAL(flushes_at_send, after.flushes);
+	space_done();
+}
+
+static void
+unknown_queue_is_told_at_once(void)
+{
+	given_space(0);
+	ask_dequeue(1, "NOPE", TPQWAIT);
+	ask_enqueue(2, "NOPE", "x");
+	ask_watch(3, "NOPE", 60000);
+	run();
+	for (unsigned i = 1; i <= 3; i++)
+		CU_ASSERT_EQUAL(DIAGNOSTIC_OF(i), QMEBADQUEUE);
+	space_done();
+}
+
+static void
+waiting_dequeue_gets_what_comes_in_the_same_flush(void)
+{
+	struct qspace_counts before, after;
+
+	given_space(0);
+	for (unsigned i = 1; i <= 4; i++)
+		ask_dequeue(i, "A", TPQWAIT);
+	run();
+	CU_ASSERT_EQUAL(n_out, 0);
+	qspace_counts(qs, &before);
+	ask_enqueue(11, "A", "first");
+	ask_enqueue(12, "A", "second");
+	ask_dequeue(13, "A", 0);	/* a newcomer does not come before those who wait */
+	run();
+	qspace_counts(qs, &after);
+	CU_ASSERT_EQUAL(after.flushes, before.flushes + 1);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(1));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(2));
+	CU_ASSERT_STRING_EQUAL(answer(1)->body, "first");
+	CU_ASSERT_STRING_EQUAL(answer(2)->body, "second");
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(13), QMENOMSG);
+	CU_ASSERT_PTR_NULL(answer(3));
+	space_done();
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(3), QMENOMSG);	/* the end of the server answers them, and eats nothing */
+}
+
+static void
+waits_select_and_peek(void)
+{
+	given_space(0);
+	ask_dequeue_as(1, "A", TPQWAIT, NULL, 0, "blue");
+	ask_dequeue(2, "A", TPQWAIT | TPQPEEK);
+	run();
+	ask_enqueue_as(3, "A", "red one", NULL, "red");
+	run();
+	CU_ASSERT_PTR_NULL(answer(1));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(2));
+	CU_ASSERT_STRING_EQUAL(answer(2)->body, "red one");
+	ask_enqueue_as(4, "A", "blue one", NULL, "blue");
+	run();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(1));
+	CU_ASSERT_STRING_EQUAL(answer(1)->body, "blue one");
+	ask_dequeue(5, "A", 0);
+	run();
+	CU_ASSERT_STRING_EQUAL(answer(5)->body, "red one");	/* peeking took nothing */
+	space_done();
+}
+
+static void
+wait_ends_with_a_message_that_becomes_due(void)
+{
+	struct wire_enqueue e = { .reqid = 2, .flags = TPQTIME_REL, .deq_time = 100, .type = "CARRAY" };
+	struct link_msg *m;
+
+	given_space(0);
+	ask_dequeue(1, "A", TPQWAIT);
+	m = ask(2);
+	snprintf(e.queue, sizeof e.queue, "A");
+	wire_enqueue_encode(ask_frame(), &e);
+	ask_done(m);
+	run();
+	CU_ASSERT_EQUAL(ERROR_OF(2), 0);
+	CU_ASSERT_PTR_NULL(answer(1));
+	batch_run(&t, NULL, 0);
+	CU_ASSERT(batch_next_event(&t) <= clock_mono_us() + 100 * 1000000);
+	clock_shift_us(101 * 1000000);
+	run();
+	run();
+	CU_ASSERT_EQUAL(ERROR_OF(1), 0);
+	CU_ASSERT_PTR_NOT_NULL(answer(1));
+	space_done();
+}
+
+static void
+wait_ends_when_its_time_is_up(void)
+{
+	given_space(0);
+	t.timeout_us = 1;	/* TMQUEUE -t */
+	ask_dequeue(1, "A", TPQWAIT);
+	ask_dequeue_as(2, "A", TPQWAIT, "T1", 1, NULL);
+	ask_watch(3, "A", 1);
+	run();
+	while (actions_next_deadline(t.actions) != INT64_MAX)	/* a millisecond */
+		batch_run(&t, NULL, 0);
+	CU_ASSERT_EQUAL(ERROR_OF(1), TPEDIAGNOSTIC);
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(1), QMENOMSG);
+	CU_ASSERT_EQUAL(ERROR_OF(2), TPETIME);
+	CU_ASSERT_EQUAL(answer(2)->q.doomed, 1);
+	CU_ASSERT_EQUAL(ERROR_OF(3), TPETIME);
+	space_done();
+}
+
+static void
+no_free_action_is_an_answer(void)
+{
+	given_space(0);
+	for (unsigned i = 1; i <= ACTION_BASE; i++) {
+		ask_dequeue(i, "A", TPQWAIT);
+		if (n_asked == BATCH_MAX)
+			run();
+	}
+	run();
+	CU_ASSERT_EQUAL(n_out, 0);
+	ask_dequeue(5000, "A", TPQWAIT);
+	ask_watch(5001, "A", 60000);
+	run();
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(5000), QMENOSPACE);
+	CU_ASSERT_PTR_NULL(answer(5001));
+	space_done();
+}
+
+static void
+caller_killed_in_its_wait_gets_no_message(void)
+{
+	int64_t since;
+
+	given_space(0);
+	ask_dequeue(1, "A", TPQWAIT);
+	run();
+	ask_dequeue(2, "A", TPQWAIT);
+	run();
+	gone = 1;
+	for (since = clock_mono_us(); clock_mono_us() < since + 6000;)	/* long enough to be asked whether it lives */
+		;
+	ask_enqueue(3, "A", "for the living");
+	run();
+	CU_ASSERT_PTR_NULL(answer(1));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(2));
+	CU_ASSERT_STRING_EQUAL(answer(2)->body, "for the living");
+	space_done();
+}
+
+static void
+cancelled_wait_takes_nothing(void)
+{
+	struct wire_cancel c = { .reqid = 2, .target = 1 };
+	struct link_msg *m;
+
+	given_space(0);
+	ask_dequeue(1, "A", TPQWAIT);
+	run();
+	m = ask(1);
+	wire_cancel_encode(ask_frame(), &c);
+	ask_done(m);
+	ask_enqueue(3, "A", "stays");
+	run();
+	CU_ASSERT_PTR_NULL(answer(1));
+	ask_dequeue(4, "A", 0);
+	run();
+	CU_ASSERT_EQUAL(ERROR_OF(4), 0);
+	space_done();
+}
+
+static void
+watchers_are_all_woken_and_take_nothing(void)
+{
+	given_space(0);
+	ask_watch(1, "A", 60000);
+	ask_watch(2, "A", 60000);
+	run();
+	CU_ASSERT_EQUAL(n_out, 0);
+	ask_enqueue(3, "A", "x");
+	run();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(1));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(2));
+	CU_ASSERT_EQUAL(ERROR_OF(1), 0);
+	CU_ASSERT_STRING_EQUAL(answer(2)->q.queue, "A");
+	ask_watch(4, "A", 60000);
+	run();
+	CU_ASSERT_EQUAL(ERROR_OF(4), 0);	/* still there: at once */
+	space_done();
+}
+
+static void
+transaction_is_seen_when_it_commits(void)
+{
+	given_space(0);
+	ask_enqueue_as(1, "A", "in T1", "T1", NULL);
+	ask_dequeue(2, "A", 0);
+	ask_dequeue(3, "A", TPQWAIT);
+	run();
+	CU_ASSERT_STRING_EQUAL(answer(1)->q.group, "QUE1");
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(2), QMENOMSG);
+	ask_end(4, WIRE_TX_COMMIT, "T1");
+	run();
+	CU_ASSERT_EQUAL(answer(4)->x.error, 0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(3));
+	CU_ASSERT_STRING_EQUAL(answer(3)->body, "in T1");
+	space_done();
+}
+
+static void
+rolled_back_dequeue_returns_and_is_counted(void)
+{
+	given_space(0);
+	ask_enqueue(1, "A", "again");
+	ask_dequeue_as(2, "A", 0, "T1", 60000, NULL);
+	run();
+	CU_ASSERT_STRING_EQUAL(answer(2)->body, "again");
+	ask_dequeue(3, "A", 0);
+	ask_end(4, WIRE_TX_ABORT, "T1");
+	ask_end(5, WIRE_TX_ABORT, "T1");	/* twice is fine */
+	ask_end(6, WIRE_TX_COMMIT, "T1");	/* and presumed aborted */
+	run();
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(3), QMENOMSG);
+	CU_ASSERT_EQUAL(answer(4)->x.error, 0);
+	CU_ASSERT_EQUAL(answer(5)->x.error, 0);
+	CU_ASSERT_EQUAL(answer(6)->x.error, TPEABORT);
+	ask_dequeue(7, "A", 0);
+	run();
+	CU_ASSERT_STRING_EQUAL(answer(7)->body, "again");
+	CU_ASSERT_EQUAL(answer(7)->q.retries, 1);
+	space_done();
+}
+
+static void
+timed_out_transaction_is_not_opened_again(void)
+{
+	given_space(0);
+	ask_enqueue(1, "A", "held for a second");
+	ask_dequeue_as(2, "A", 0, "T1", 1000, NULL);
+	run();
+	CU_ASSERT_EQUAL(ERROR_OF(2), 0);
+	clock_shift_us(1100 * 1000);
+	batch_run(&t, NULL, 0);
+	ask_enqueue_as(3, "B", "late", "T1", NULL);
+	run();
+	CU_ASSERT_EQUAL(ERROR_OF(3), TPETIME);
+	CU_ASSERT_EQUAL(answer(3)->q.doomed, 1);
+	ask_end(4, WIRE_TX_COMMIT, "T1");
+	ask_dequeue(5, "B", 0);
+	ask_dequeue(6, "A", 0);
+	run();
+	CU_ASSERT_EQUAL(answer(4)->x.error, TPEABORT);
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(5), QMENOMSG);
+	CU_ASSERT_EQUAL(ERROR_OF(6), 0);
+	space_done();
+}
+
+static void
+transaction_older_than_the_server_is_refused(void)
+{
+	struct wire_enqueue e = { .reqid = 1, .type = "CARRAY" };
+	struct wr w = { 0 };
+	struct link_msg *m;
+	int64_t begun = clock_now_us() - 1000;
+
+	given_space(0);
+	for (int i = 0; i < 16; i++)
+		wr_u8(&w, (uint8_t)i);
+	wr_u64(&w, (uint64_t)begun);
+	e.tx.gtrid_len = (uint8_t)w.len;
+	memcpy(e.tx.gtrid, w.p, w.len);
+	e.tx.timeout_ms = 60000;
+	wr_free(&w);
+	snprintf(e.queue, sizeof e.queue, "A");
+	m = ask(1);
+	wire_enqueue_encode(ask_frame(), &e);
+	ask_done(m);
+	run();
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(1), QMEABORTED);
+	CU_ASSERT_EQUAL(answer(1)->q.doomed, 1);
+	space_done();
+}
+
+static void
+several_groups_are_rolled_back_not_half_committed(void)
+{
+	struct wire_txend e = { .reqid = 2, .op = WIRE_TX_COMMIT, .groups = { 2, { "QUE1", "QUE2" } } };
+	struct link_msg *m;
+
+	given_space(0);
+	ask_enqueue_as(1, "A", "half", "T1", NULL);
+	m = ask(2);
+	in_tx(&e.tx, "T1", 0);
+	wire_txend_encode(ask_frame(), &e);
+	ask_done(m);
+	ask_dequeue(3, "A", 0);
+	run();
+	CU_ASSERT_EQUAL(answer(2)->x.error, TPEABORT);
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(3), QMENOMSG);
+	space_done();
+}
+
+static void
+random_bytes_are_dropped_or_refused(void)
+{
+	static uint8_t bytes[BATCH_MAX][300];
+	unsigned seed = 7;
+
+	given_space(0);
+	for (int round = 0; round < 40; round++) {
+		for (int i = 0; i < BATCH_MAX - 1; i++) {
+			size_t n = (size_t)rand_r(&seed) % sizeof bytes[0];
+			struct link_msg *m = ask(1);
+
+			for (size_t k = 0; k < n; k++)
+				bytes[i][k] = (uint8_t)rand_r(&seed);
+			if (n > 2 && i % 2) {	/* the way in is right, the rest is not */
+				bytes[i][0] = WIRE_VERSION;
+				bytes[i][1] = (uint8_t)(i / 2 % 12);
+			}
+			m->head = bytes[i];
+			m->head_len = n;
+		}
+		n_out = 0;
+		run();
+	}
+	ask_enqueue(1, "A", "still here");
+	run();
+	CU_ASSERT_EQUAL(ERROR_OF(1), 0);
+	space_done();
+}
+
+static size_t spoilt_beyond;
+
+static int	/* large writes fail: those of one request, not those of its neighbours */
+disk_fails(int fd, size_t n)
+{
+	(void)fd;
+	return n > spoilt_beyond ? ENOSPC : 0;
+}
+
+static void
+failed_batch_spares_the_others(void)
+{
+	static char large[60000];
+
+	given_space(0);
+	ask_dequeue(1, "A", TPQWAIT);
+	run();
+	memset(large, 'L', sizeof large - 1);
+	spoilt_beyond = 30000;
+	env_fault = disk_fails;
+	ask_enqueue(2, "B", large);
+	ask_enqueue(3, "A", "small");
+	run();
+	env_fault = NULL;
+	CU_ASSERT_EQUAL(ERROR_OF(2), TPEDIAGNOSTIC);
+	CU_ASSERT_EQUAL(ERROR_OF(3), 0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(1));
+	CU_ASSERT_STRING_EQUAL(answer(1)->body, "small");
+	ask_enqueue(4, "B", "room again");
+	ask_dequeue(5, "B", 0);
+	run();
+	CU_ASSERT_EQUAL(ERROR_OF(4), 0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(5));
+	CU_ASSERT_STRING_EQUAL(answer(5)->body, "room again");
+	space_done();
+}
+
+static void
+server_that_stands_by_says_so(void)
+{
+	n_out = n_asked = 0;
+	given_space(0);
+	ask_enqueue(1, "A", "x");
+	standby_answer(&asked[0], catch, NULL);
+	n_asked = 0;
+	CU_ASSERT_EQUAL(ERROR_OF(1), TPENOENT);
+	space_done();
+}
+
+static int
+rm(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st, (void)flag, (void)ftw;
+	return remove(path);
+}
+
+int
+main(void)
+{
+	static const struct unit_test tests[] = {
+		UNIT(message_comes_out_as_it_went_in), UNIT(batch_is_flushed_once_and_before_any_answer),
+		UNIT(unknown_queue_is_told_at_once), UNIT(waiting_dequeue_gets_what_comes_in_the_same_flush),
+		UNIT(waits_select_and_peek), UNIT(wait_ends_with_a_message_that_becomes_due), UNIT(wait_ends_when_its_time_is_up),
+		UNIT(no_free_action_is_an_answer), UNIT(caller_killed_in_its_wait_gets_no_message), UNIT(cancelled_wait_takes_nothing),
+		UNIT(watchers_are_all_woken_and_take_nothing), UNIT(transaction_is_seen_when_it_commits),
+		UNIT(rolled_back_dequeue_returns_and_is_counted), UNIT(timed_out_transaction_is_not_opened_again),
+		UNIT(transaction_older_than_the_server_is_refused), UNIT(several_groups_are_rolled_back_not_half_committed),
+		UNIT(random_bytes_are_dropped_or_refused), UNIT(failed_batch_spares_the_others), UNIT(server_that_stands_by_says_so),
+	};
+	char log[64];
+	int rc;
+
+	if (mkdtemp(dir) == NULL)
+		return 2;
+	snprintf(device, sizeof device, "%s/QUE", dir);
+	snprintf(log, sizeof log, "%s/ULOG", dir);
+	ulog_prefix(log);
+	rc = unit_run("TMQUEUE dispatch", tests, UNIT_COUNT(tests));
+	if (getenv("TEST_KEEP") == NULL)
+		nftw(dir, rm, 16, FTW_DEPTH | FTW_PHYS);
+	for (size_t i = 0; i < BATCH_MAX; i++)
+		wr_free(&frame[i]);
+	return rc;
+}
