@@ -1,0 +1,208 @@
+/*
+ * batch - one Berkeley DB transaction for all that a round of requests changes, and memory that goes back with it.
+ *
+ * Memory is put back in three ways.  Counters and limits: a copy is taken at the first touch.  Windows of touched queues are
+ * dropped: the next look reads the disk.  Branches are cut back to the operations they had; a branch that ended in the
+ * batch keeps its holds until the commit, so nothing has to be taken again.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "qspace_impl.h"
+
+int
+qspace_batch_begin(struct qspace *qs)
+{
+	struct batch *b = &qs->batch;
+	uint64_t no = b->no + 1;
+	int rc;
+
+	assert(!b->open);
+	if (qs->env.panicked && (rc = space_reopen(qs)) != 0)
+		return rc;
+	*b = (struct batch){ .open = true, .no = no, .used = qs->used, .seq_limit = qs->seq_limit, .next_queue = qs->next_queue };
+	memcpy(b->expired_to, qs->expired_to, sizeof b->expired_to);
+	return 0;
+}
+
+int
+batch_dead(struct qspace *qs, int rc)
+{
+	if (qs->batch.open && qs->batch.rc == 0)
+		qs->batch.rc = rc;
+	return rc;
+}
+
+int
+batch_write(struct qspace *qs, bool np)
+{
+	struct batch *b = &qs->batch;
+	DB_ENV *e = qs->env.e;
+	int rc;
+
+	assert(b->open);
+	if (b->rc != 0)
+		return b->rc;
+	if (!np)
+		b->durable = true;
+	if (b->txn == NULL && (rc = e->txn_begin(e, NULL, &b->txn, 0)) != 0) {
+		b->txn = NULL;
+		return batch_dead(qs, env_error(qs, N_TABLES, "begin", rc));
+	}
+	return 0;
+}
+
+void
+batch_event(struct qspace *qs, struct queue *q, const uint8_t *msgid, const uint8_t *corrid)
+{
+	struct event *e;
+
+	if (qs->eligible == NULL)
+		return;
+	if (qs->n_events == qs->cap_events) {
+		size_t cap = qs->cap_events == 0 ? 64 : 2 * qs->cap_events;
+		if ((e = realloc(qs->events, cap * sizeof *e)) == NULL)
+			return;		/* whoever waits looks again at the next message */
+		qs->events = e;
+		qs->cap_events = cap;
+	}
+	e = &qs->events[qs->n_events++];
+	e->q = q;
+	memcpy(e->msgid, msgid, TMMSGIDLEN);
+	if ((e->has_corrid = corrid != NULL))
+		memcpy(e->corrid, corrid, TMCORRIDLEN);
+}
+
+static void
+events_tell(struct qspace *qs)
+{
+	for (size_t i = 0; i < qs->n_events; i++) {
+		const struct event *e = &qs->events[i];
+		qs->eligible(qs->eligible_arg, e->q->p.name, e->msgid, e->has_corrid ? e->corrid : NULL);
+	}
+	qs->n_events = 0;
+}
+
+static int	/* What goes with every batch: counters of the queues it touched, the space's record when due. */
+batch_write_counters(struct qspace *qs)
+{
+	struct batch *b = &qs->batch;
+	int rc;
+
+	for (struct queue *q = b->queues; q != NULL; q = q->touched_next) {
+		if (q->dying)
+			continue;
+		threshold_check(qs, q);
+		if ((rc = queue_write_counters(qs, q)) != 0)
+			return rc;
+	}
+	return b->space_dirty || (b->durable && clock_now_us() - qs->stored_us > 10 * 1000000) ? space_write(qs) : 0;
+}
+
+static void
+batch_done(struct qspace *qs)
+{
+	struct batch *b = &qs->batch;
+	struct queue *q, *q_next;
+	struct branch *br, *br_next;
+
+	qs->counts.batches++;
+	qs->counts.flushes += b->durable;
+	qs->counts.enqueues += b->enqueues;
+	qs->counts.dequeues += b->dequeues;
+	for (br = b->branches; br != NULL; br = br_next) {
+		br_next = br->touched_next;
+		branch_after_commit(qs, br);
+	}
+	b->open = false;
+	events_tell(qs);
+	threshold_run(qs);
+	for (q = b->queues; q != NULL; q = q_next) {
+		q_next = q->touched_next;
+		free(q->saved_p);
+		q->saved_p = NULL;
+		q->created = false;
+		if (q->dying)
+			queue_forget(qs, q);
+	}
+}
+
+int
+qspace_batch_commit(struct qspace *qs)
+{
+	struct batch *b = &qs->batch;
+	int rc;
+
+	assert(b->open);
+	if (b->rc != 0 || batch_write_counters(qs) != 0)
+		return b->rc;
+	if (b->txn != NULL) {
+		/* Memory alone changed: nothing to wait for. */
+		rc = b->txn->commit(b->txn, b->durable ? DB_TXN_SYNC : DB_TXN_NOSYNC);
+		b->txn = NULL;		/* gone, whatever it answered */
+		if (rc != 0)
+			return batch_dead(qs, env_error(qs, N_TABLES, "commit", rc));
+	}
+	batch_done(qs);
+	return 0;
+}
+
+void
+qspace_batch_abort(struct qspace *qs)
+{
+	struct batch *b = &qs->batch;
+	struct queue *q, *q_next;
+	struct branch *br, *br_next;
+	int rc;
+
+	assert(b->open);
+	if (b->txn != NULL && (rc = b->txn->abort(b->txn)) != 0)
+		env_error(qs, N_TABLES, "abort", rc);
+	b->txn = NULL;
+	qs->n_events = 0;
+	threshold_forget(qs);
+	qs->seq_limit = b->seq_limit;
+	qs->next_queue = b->next_queue;
+	memcpy(qs->expired_to, b->expired_to, sizeof qs->expired_to);
+	for (br = b->branches; br != NULL; br = br_next) {
+		br_next = br->touched_next;
+		branch_after_abort(qs, br);	/* its holds tell the queues, so before them */
+	}
+	qs->used = b->used;
+	for (q = b->queues; q != NULL; q = q_next) {
+		q_next = q->touched_next;
+		q->n = q->saved;
+		if (q->saved_p != NULL)
+			q->p = *q->saved_p;
+		free(q->saved_p);
+		q->saved_p = NULL;
+		q->dying = false;
+		window_drop(q);
+		if (q->created)
+			queue_forget(qs, q);
+	}
+	b->open = false;
+	qs->next_event = qs->next_expiry = qs->next_deadline = 0;	/* the next tick looks again */
+	events_tell(qs);
+}
+
+void
+qspace_on_eligible(struct qspace *qs, void (*fn)(void *, const char *, const uint8_t *, const uint8_t *), void *arg)
+{
+	qs->eligible = fn;
+	qs->eligible_arg = arg;
+}
+
+void
+qspace_counts(const struct qspace *qs, struct qspace_counts *out)
+{
+	DB_LOG_STAT *st;
+
+	*out = qs->counts;
+	out->checkpoints = qs->env.keeper == NULL ? 0 : keeper_checkpoint_count(qs->env.keeper);
+	if (qs->env.e != NULL && qs->env.e->log_stat(qs->env.e, &st, 0) == 0) {
+		out->log_bytes = (uint64_t)st->st_w_mbytes * MIB + st->st_w_bytes;
+		free(st);
+	}
+}

@@ -1,0 +1,303 @@
+/*
+ * env - the Berkeley DB environment of a queue space and its tables (DESIGN section 6).
+ *
+ * One writer, so no locking subsystem; private, so nothing lies in shared memory that a kill -9 could leave half changed.
+ * A code of Berkeley DB becomes a QME code here, with one line in the log that names space, table and cause.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "qspace_impl.h"
+
+static const struct { const char *name; DBTYPE type; } tables[N_TABLES] = {
+	[T_MESSAGES]  = { "messages",  DB_HEAP },
+	[T_ORDER]     = { "order",     DB_BTREE },
+	[T_DELAYED]   = { "delayed",   DB_BTREE },
+	[T_EXPIRY]    = { "expiry",    DB_BTREE },
+	[T_CORRID]    = { "corrid",    DB_BTREE },
+	[T_ALIAS]     = { "alias",     DB_BTREE },
+	[T_QUEUES]    = { "queues",    DB_BTREE },
+	[T_SPACE]     = { "space",     DB_BTREE },
+	[T_BRANCHES]  = { "branches",  DB_BTREE },
+	[T_DECISIONS] = { "decisions", DB_BTREE },
+};
+enum { DISK_PAGE = 4096, LOG_BUFFER = 4 << 20 };	/* D6: what the disk writes whole */
+
+int (*env_fault)(int fd, size_t n);
+
+const char *
+table_name(enum table t)
+{
+	return tables[t].name;
+}
+
+/* Berkeley DB writes through these two, so that tests can make a write fail where a full disk would. */
+static ssize_t
+write_checked(int fd, const void *p, size_t n)
+{
+	int e = env_fault == NULL ? 0 : env_fault(fd, n);
+
+	if (e == 0)
+		return write(fd, p, n);
+	errno = e;
+	return -1;
+}
+
+static ssize_t
+pwrite_checked(int fd, const void *p, size_t n, off_t at)
+{
+	int e = env_fault == NULL ? 0 : env_fault(fd, n);
+
+	if (e == 0)
+		return pwrite(fd, p, n, at);
+	errno = e;
+	return -1;
+}
+
+static void
+say_db_error(const DB_ENV *e, const char *prefix, const char *msg)
+{
+	const struct qspace *qs = e->app_private;
+
+	(void)prefix;
+	ulog("QM_CAT:1351: ERROR: queue space %s in %s: Berkeley DB: %s", qs->params.name, qs->dir, msg);
+}
+
+int
+env_error(struct qspace *qs, enum table t, const char *what, int dbrc)
+{
+	if (dbrc == DB_RUNRECOVERY)
+		qs->env.panicked = true;
+	ulog("QM_CAT:1350: ERROR: queue space %s: %s: %s/%s.db: %s", qs->params.name, what, qs->dir,
+	    t < N_TABLES ? tables[t].name : "log", db_strerror(dbrc));
+	return dbrc > 0 ? QMEOS : QMESYSTEM;
+}
+
+static size_t	/* Half of what the space may hold, within sense; what is only in memory must fit beside it. */
+cache_bytes(const struct qspace_params *p)
+{
+	size_t half = (size_t)(p->pages > 0 ? p->pages : 0) * PAGE_BYTES / 2;
+	size_t c = half < 16 * MIB ? 16 * MIB : half > 128 * MIB ? 128 * MIB : half;
+
+	return c + 3 * (size_t)(p->nonpersistent_bytes > 0 ? p->nonpersistent_bytes : 0);
+}
+
+static int
+table_open(struct qspace *qs, enum table t, bool np)
+{
+	struct env *env = &qs->env;
+	char name[32];
+	DB *db;
+	int rc;
+
+	if ((rc = db_create(&db, env->e, 0)) != 0)
+		return env_error(qs, t, "open", rc);
+	env->db[np][t] = db;
+	if ((rc = db->set_pagesize(db, DISK_PAGE)) == 0)
+		rc = db->set_flags(db, np ? DB_TXN_NOT_DURABLE : DB_CHKSUM);
+	snprintf(name, sizeof name, np ? "np_%s" : "%s.db", tables[t].name);
+	if (rc == 0)
+		rc = db->open(db, NULL, np ? NULL : name, np ? name : NULL, tables[t].type, DB_CREATE | DB_AUTO_COMMIT, 0600);
+	return rc == 0 ? 0 : env_error(qs, t, "open", rc);
+}
+
+int
+env_open(struct qspace *qs)
+{
+	struct env *env = &qs->env;
+	size_t cache = cache_bytes(&qs->params);
+	int rc;
+
+	spare_hook();
+	db_env_set_func_write(write_checked);
+	db_env_set_func_pwrite(pwrite_checked);
+	env->panicked = false;
+	if ((rc = db_env_create(&env->e, 0)) != 0)
+		return env_error(qs, N_TABLES, "open", rc);
+	env->e->app_private = qs;
+	env->e->set_errcall(env->e, say_db_error);
+	if ((rc = env->e->set_cachesize(env->e, (uint32_t)(cache >> 30), (uint32_t)(cache & ((1u << 30) - 1)), 1)) != 0 ||
+	    (rc = env->e->set_lg_max(env->e, (uint32_t)qs->log_bytes)) != 0 ||
+	    (rc = env->e->set_lg_bsize(env->e, LOG_BUFFER)) != 0 ||
+	    (rc = env->e->log_set_config(env->e, DB_LOG_AUTO_REMOVE, 1)) != 0 ||
+	    (rc = env->e->open(env->e, qs->dir, DB_CREATE | DB_RECOVER | DB_PRIVATE | DB_THREAD | DB_INIT_TXN | DB_INIT_LOG |
+	    DB_INIT_MPOOL, 0600)) != 0)
+		return env_error(qs, N_TABLES, "open and recover", rc);
+	for (int t = 0; t < N_TABLES; t++)
+		if ((rc = table_open(qs, t, false)) != 0)
+			return rc;
+	for (int t = 0; t < N_MESSAGE_TABLES && qs->params.nonpersistent_bytes > 0; t++)
+		if ((rc = table_open(qs, t, true)) != 0)
+			return rc;
+	return 0;
+}
+
+void
+env_close(struct qspace *qs, bool checkpoint)
+{
+	struct env *env = &qs->env;
+	int rc;
+
+	if (env->e == NULL)
+		return;
+	if (checkpoint && !env->panicked && (rc = env->e->txn_checkpoint(env->e, 0, 0, DB_FORCE)) != 0)
+		env_error(qs, N_TABLES, "last checkpoint", rc);
+	for (int np = 0; np < 2; np++)
+		for (int t = 0; t < N_TABLES; t++)
+			if (env->db[np][t] != NULL) {
+				rc = env->db[np][t]->close(env->db[np][t], checkpoint && !np && !env->panicked ? 0 : DB_NOSYNC);
+				if (rc != 0 && !env->panicked)
+					env_error(qs, t, "close", rc);
+				env->db[np][t] = NULL;
+			}
+	if ((rc = env->e->close(env->e, 0)) != 0 && !env->panicked)
+		env_error(qs, N_TABLES, "close", rc);
+	env->e = NULL;
+}
+
+/* --- records --- */
+
+static DB *
+table_of(struct qspace *qs, enum table t, bool np)
+{
+	return qs->env.db[np][t];
+}
+
+int
+table_put(struct qspace *qs, enum table t, bool np, const void *k, size_t kn, const void *v, size_t vn)
+{
+	DBT key = { .data = (void *)(uintptr_t)k, .size = (uint32_t)kn };
+	DBT val = { .data = (void *)(uintptr_t)v, .size = (uint32_t)vn };
+	DB *db = table_of(qs, t, np);
+	int rc = batch_write(qs, np);
+
+	if (rc == 0 && (rc = db->put(db, qs->batch.txn, &key, &val, 0)) != 0)
+		rc = batch_dead(qs, env_error(qs, t, "put", rc));
+	return rc;
+}
+
+int
+table_del(struct qspace *qs, enum table t, bool np, const void *k, size_t kn)
+{
+	DBT key = { .data = (void *)(uintptr_t)k, .size = (uint32_t)kn };
+	DB *db = table_of(qs, t, np);
+	int rc = batch_write(qs, np);
+
+	if (rc == 0 && (rc = db->del(db, qs->batch.txn, &key, 0)) != 0 && rc != DB_NOTFOUND)
+		rc = batch_dead(qs, env_error(qs, t, "delete", rc));
+	return rc;
+}
+
+int
+table_get(struct qspace *qs, enum table t, bool np, const void *k, size_t kn, void *v, size_t cap, size_t *vn)
+{
+	DBT key = { .data = (void *)(uintptr_t)k, .size = (uint32_t)kn };
+	DBT val = { .data = v, .ulen = (uint32_t)cap, .flags = DB_DBT_USERMEM };
+	DB *db = table_of(qs, t, np);
+	int rc;
+
+	if (db == NULL)		/* no memory was set aside for non-persistent messages */
+		return DB_NOTFOUND;
+	rc = db->get(db, qs->batch.txn, &key, &val, 0);
+	*vn = val.size;
+	return rc == 0 || rc == DB_NOTFOUND ? rc : batch_dead(qs, env_error(qs, t, "get", rc));
+}
+
+int
+table_get_alloc(struct qspace *qs, enum table t, bool np, const void *k, size_t kn, uint8_t **v, size_t *vn)
+{
+	DBT key = { .data = (void *)(uintptr_t)k, .size = (uint32_t)kn };
+	DBT val = { .flags = DB_DBT_MALLOC };
+	DB *db = table_of(qs, t, np);
+	int rc = db->get(db, qs->batch.txn, &key, &val, 0);
+
+	*v = rc == 0 ? val.data : NULL;
+	*vn = val.size;
+	return rc == 0 || rc == DB_NOTFOUND ? rc : batch_dead(qs, env_error(qs, t, "get", rc));
+}
+
+int
+heap_add(struct qspace *qs, bool np, const void *rec, size_t n, struct rid *rid)
+{
+	DB_HEAP_RID r = { 0 };
+	DBT key = { .data = &r, .size = sizeof r, .ulen = sizeof r, .flags = DB_DBT_USERMEM };
+	DBT val = { .data = (void *)(uintptr_t)rec, .size = (uint32_t)n };
+	DB *db = table_of(qs, T_MESSAGES, np);
+	int rc = batch_write(qs, np);
+
+	if (rc == 0 && (rc = db->put(db, qs->batch.txn, &key, &val, DB_APPEND)) != 0)
+		rc = batch_dead(qs, env_error(qs, T_MESSAGES, "append", rc));
+	rid->page = r.pgno;
+	rid->slot = r.indx;
+	return rc;
+}
+
+int
+heap_get(struct qspace *qs, bool np, struct rid rid, void *to, size_t cap, size_t *n)
+{
+	DB_HEAP_RID r = { .pgno = rid.page, .indx = rid.slot };
+	DBT key = { .data = &r, .size = sizeof r, .ulen = sizeof r, .flags = DB_DBT_USERMEM };
+	DBT val = { .data = to, .ulen = (uint32_t)cap, .dlen = (uint32_t)cap, .flags = DB_DBT_USERMEM | DB_DBT_PARTIAL };
+	DB *db = table_of(qs, T_MESSAGES, np);
+	int rc = db->get(db, qs->batch.txn, &key, &val, 0);
+
+	*n = val.size;
+	return rc == 0 || rc == DB_NOTFOUND ? rc : batch_dead(qs, env_error(qs, T_MESSAGES, "get", rc));
+}
+
+int
+heap_del(struct qspace *qs, bool np, struct rid rid)
+{
+	DB_HEAP_RID r = { .pgno = rid.page, .indx = rid.slot };
+
+	return table_del(qs, T_MESSAGES, np, &r, sizeof r);
+}
+
+/* --- walking --- */
+
+static int
+walk_get(struct qspace *qs, struct walk *w, const void *from, size_t n, uint32_t how)
+{
+	DBT key = { .data = (void *)(uintptr_t)from, .size = (uint32_t)n }, val = { 0 };
+	int rc = w->c->get(w->c, &key, &val, how);
+
+	w->k = key.data;
+	w->kn = key.size;
+	w->v = val.data;
+	w->vn = val.size;
+	return rc == 0 || rc == DB_NOTFOUND ? rc : batch_dead(qs, env_error(qs, w->t, "read", rc));
+}
+
+int
+walk_first(struct qspace *qs, struct walk *w, enum table t, bool np, const void *from, size_t n)
+{
+	DB *db = table_of(qs, t, np);
+	int rc;
+
+	memset(w, 0, sizeof *w);
+	w->t = t;
+	if (db == NULL)
+		return DB_NOTFOUND;
+	if ((rc = db->cursor(db, qs->batch.txn, &w->c, 0)) != 0)
+		return batch_dead(qs, env_error(qs, t, "cursor", rc));
+	return walk_get(qs, w, from, n, DB_SET_RANGE);
+}
+
+int
+walk_next(struct qspace *qs, struct walk *w)
+{
+	return walk_get(qs, w, NULL, 0, DB_NEXT);
+}
+
+void
+walk_end(struct qspace *qs, struct walk *w)
+{
+	int rc;
+
+	if (w->c != NULL && (rc = w->c->close(w->c)) != 0)
+		batch_dead(qs, env_error(qs, w->t, "close cursor", rc));
+	w->c = NULL;
+}

@@ -1,0 +1,172 @@
+/*
+ * qmsg - the stored record of a message and its entry in the order table: encode and decode (FORMAT.md lists the bytes).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "qspace_impl.h"
+
+enum { HAS_BODY = 1, HAS_CORRID = 2, HAS_REPLYQ = 4, HAS_FAILUREQ = 8, HAS_ORIGIN = 16, IS_NP = 32 };
+#define OVAL_VERSION 1
+enum { OVAL_RETRIED = 0x80 };	/* beside the OV flags: times of failure follow */
+
+void
+qrecord_encode(struct wr *w, const struct qrecord *r)
+{
+	const struct qmsg *m = &r->m;
+	uint8_t has = (uint8_t)((m->has_body ? HAS_BODY : 0) | (m->flags & TPQCORRID ? HAS_CORRID : 0) |
+	    (m->flags & TPQREPLYQ ? HAS_REPLYQ : 0) | (m->flags & TPQFAILUREQ ? HAS_FAILUREQ : 0) |
+	    (r->origin.queue[0] != '\0' ? HAS_ORIGIN : 0) | (m->persistent ? 0 : IS_NP));
+
+	wr_u8(w, RECORD_VERSION);
+	wr_u8(w, has);
+	wr_u32(w, m->flags);
+	wr_u64(w, r->seq);
+	wr_u32(w, r->queue);
+	wr_bytes(w, m->msgid, TMMSGIDLEN);
+	wr_u8(w, (uint8_t)m->priority);
+	wr_u8(w, (uint8_t)m->delivery_qos);
+	wr_u8(w, (uint8_t)m->reply_qos);
+	wr_u64(w, (uint64_t)m->urcode);
+	for (int i = 0; i < 4; i++)
+		wr_u64(w, (uint64_t)m->cltid[i]);
+	wr_u64(w, (uint64_t)m->appkey);
+	wr_u64(w, (uint64_t)m->enqueued_us);
+	wr_u64(w, (uint64_t)m->available_us);
+	wr_u64(w, (uint64_t)m->expires_us);
+	wr_str(w, m->type);
+	wr_str(w, m->subtype);
+	if (has & HAS_CORRID)
+		wr_bytes(w, m->corrid, TMCORRIDLEN);
+	if (has & HAS_REPLYQ)
+		wr_str(w, m->replyqueue);
+	if (has & HAS_FAILUREQ)
+		wr_str(w, m->failurequeue);
+	if (has & HAS_ORIGIN) {
+		wr_str(w, r->origin.queue);
+		wr_str(w, r->origin.reason);
+		wr_u32(w, r->origin.retries);
+		wr_u64(w, (uint64_t)r->origin.first_us);
+		wr_u64(w, (uint64_t)r->origin.last_us);
+	}
+	wr_u32(w, (uint32_t)m->body_len);
+	wr_bytes(w, m->body, m->body_len);
+}
+
+static bool	/* everything up to the body */
+head_decode(struct rd *r, struct qrecord *out)
+{
+	struct qmsg *m = &out->m;
+	uint8_t version, has;
+
+	memset(out, 0, sizeof *out);
+	version = rd_u8(r);
+	has = rd_u8(r);
+	if (version != RECORD_VERSION || (has & ~(HAS_BODY | HAS_CORRID | HAS_REPLYQ | HAS_FAILUREQ | HAS_ORIGIN | IS_NP)))
+		return false;
+	m->flags = rd_u32(r);
+	out->seq = rd_u64(r);
+	out->queue = rd_u32(r);
+	rd_copy(r, m->msgid, TMMSGIDLEN);
+	m->priority = rd_u8(r);
+	m->delivery_qos = rd_u8(r);
+	m->reply_qos = rd_u8(r);
+	m->urcode = (int64_t)rd_u64(r);
+	for (int i = 0; i < 4; i++)
+		m->cltid[i] = (int64_t)rd_u64(r);
+	m->appkey = (int64_t)rd_u64(r);
+	m->enqueued_us = (int64_t)rd_u64(r);
+	m->available_us = (int64_t)rd_u64(r);
+	m->expires_us = (int64_t)rd_u64(r);
+	rd_str(r, m->type, sizeof m->type);
+	rd_str(r, m->subtype, sizeof m->subtype);
+	if (has & HAS_CORRID)
+		rd_copy(r, m->corrid, TMCORRIDLEN);
+	if (has & HAS_REPLYQ)
+		rd_str(r, m->replyqueue, sizeof m->replyqueue);
+	if (has & HAS_FAILUREQ)
+		rd_str(r, m->failurequeue, sizeof m->failurequeue);
+	if (has & HAS_ORIGIN) {
+		rd_str(r, out->origin.queue, sizeof out->origin.queue);
+		rd_str(r, out->origin.reason, sizeof out->origin.reason);
+		out->origin.retries = rd_u32(r);
+		out->origin.first_us = (int64_t)rd_u64(r);
+		out->origin.last_us = (int64_t)rd_u64(r);
+	}
+	m->persistent = !(has & IS_NP);
+	m->has_body = has & HAS_BODY;
+	m->body_len = rd_u32(r);
+	return !r->bad && !((m->flags & TPQCORRID) == 0 && (has & HAS_CORRID)) && (m->has_body || m->body_len == 0);
+}
+
+int
+qrecord_decode_head(const uint8_t *p, size_t n, struct qrecord *out)
+{
+	struct rd r = { .p = p, .left = n };
+
+	return head_decode(&r, out) ? 0 : -1;
+}
+
+int
+qrecord_decode(const uint8_t *p, size_t n, struct qrecord *out)
+{
+	struct rd r = { .p = p, .left = n };
+
+	if (!head_decode(&r, out))
+		return -1;
+	out->m.body = rd_view(&r, out->m.body_len);
+	return rd_clean_end(&r) ? 0 : -1;
+}
+
+size_t
+oval_encode(uint8_t to[OVAL_MAX], const struct oval *v)
+{
+	uint8_t *p = to;
+
+	*p++ = OVAL_VERSION;
+	*p++ = (uint8_t)(v->flags | (v->retries > 0 ? OVAL_RETRIED : 0));
+	be32(p, v->rid.page);
+	p[4] = (uint8_t)(v->rid.slot >> 8);
+	p[5] = (uint8_t)v->rid.slot;
+	be64(p + 6, v->seq);
+	be32(p + 14, v->bytes);
+	be64(p + 18, (uint64_t)v->expires_us);
+	p += 26;
+	if (v->retries > 0) {
+		be32(p, v->retries);
+		be64(p + 4, (uint64_t)v->failed_us);
+		p += 12;
+	}
+	return (size_t)(p - to);
+}
+
+int
+oval_decode(const uint8_t *p, size_t n, struct oval *v)
+{
+	memset(v, 0, sizeof *v);
+	if (n < 28 || p[0] != OVAL_VERSION || n != (p[1] & OVAL_RETRIED ? 40u : 28u))
+		return -1;
+	v->flags = p[1] & (uint8_t)~OVAL_RETRIED;
+	v->rid.page = get32(p + 2);
+	v->rid.slot = (uint16_t)(p[6] << 8 | p[7]);
+	v->seq = get64(p + 8);
+	v->bytes = get32(p + 16);
+	v->expires_us = (int64_t)get64(p + 20);
+	if (n == 40) {
+		v->retries = get32(p + 28);
+		v->failed_us = (int64_t)get64(p + 32);
+	}
+	return 0;
+}
+
+int64_t
+pages_of(int64_t bytes)
+{
+	return bytes <= PAGE_BYTES ? 1 : (bytes + PAGE_BYTES - 1) / PAGE_BYTES;
+}
+
+void
+qmsg_free(struct qmsg *m)
+{
+	free(m);
+}

@@ -1,0 +1,318 @@
+/*
+ * qspace_impl - what the files of this folder know of each other.  Nobody else includes it.
+ *
+ * Errors     0, or a negative QME code; DB_NOTFOUND where a function says so.  A QMESYSTEM or QMEOS makes the batch dead.
+ * np         false: the tables on disk.  true: the same tables in memory, for non-persistent messages (D7).
+ */
+#ifndef QSPACE_IMPL_H
+#define QSPACE_IMPL_H
+
+#include <db.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <uthash.h>
+
+#include "clock.h"
+#include "qspace.h"
+#include "ulog.h"
+#include "wirebuf.h"
+
+#define PAGE_BYTES 512		/* what administrators call a page */
+#define NP_OVERHEAD 128		/* what a non-persistent message counts besides its body */
+#define MIB ((size_t)1 << 20)
+#define NEVER INT64_MAX
+
+/* --- qorder.c: keys that sort as the queue delivers, and the identifiers made from them --- */
+
+#define ORDER_KEY_MAX 128
+struct okey { uint8_t n; uint8_t b[ORDER_KEY_MAX]; };
+struct qorder_values { int32_t priority; int64_t available_us, expires_us; };	/* expires 0: never */
+
+void qorder_key(struct okey *k, uint32_t queue, const uint8_t order[4], const struct qorder_values *v, bool top, uint64_t seq);
+int qorder_before(struct okey *k, const struct okey *of, uint64_t seq);	/* -1: too many steps ahead of one another */
+int qorder_compare(const uint8_t *a, size_t an, const uint8_t *b, size_t bn);
+uint32_t qorder_queue(const struct okey *k);
+uint64_t qorder_seq(const struct okey *k, bool lifo);	/* of a key that qorder_key() made */
+/* An identifier is the key itself (DIRECT), or the sequence under which the alias table has the key. */
+void qorder_msgid(uint8_t msgid[TMMSGIDLEN], const uint8_t space[4], bool np, const struct okey *k, uint64_t seq, bool alias);
+struct msgid_parts { bool np, alias; uint32_t queue; uint64_t seq; struct okey key; };	/* seq: alias only */
+int qorder_msgid_parse(const uint8_t msgid[TMMSGIDLEN], struct msgid_parts *out);	/* -1: not one of ours */
+void be32(uint8_t *to, uint32_t v);
+void be64(uint8_t *to, uint64_t v);
+uint32_t get32(const uint8_t *from);
+uint64_t get64(const uint8_t *from);
+
+/* --- qmsg.c: what is stored, encoded and decoded (FORMAT.md) --- */
+
+#define RECORD_VERSION 1
+#define RECORD_HEAD_MAX 1024	/* no record's header is longer */
+struct rid { uint32_t page; uint16_t slot; };
+enum { OV_NP = 1, OV_CORRID = 2, OV_ALIAS = 4 };
+struct oval {			/* what the order table has of a message: all that selection needs */
+	struct rid rid;
+	uint64_t seq;
+	uint32_t retries, bytes;	/* bytes of the body */
+	uint8_t flags;
+	int64_t expires_us, failed_us;	/* 0: never; 0: was not rolled back yet */
+};
+struct origin { char queue[TMQNAMELEN + 1], reason[64]; uint32_t retries; int64_t first_us, last_us; };	/* queue "": none */
+struct qrecord {		/* a message in the messages table; body points into the record */
+	uint64_t seq;
+	uint32_t queue;
+	struct qmsg m;
+	struct origin origin;
+};
+void qrecord_encode(struct wr *w, const struct qrecord *r);
+int qrecord_decode(const uint8_t *p, size_t n, struct qrecord *r);	/* -1 unless exactly one record */
+int qrecord_decode_head(const uint8_t *p, size_t n, struct qrecord *r);	/* the body may be cut off; then m.body is NULL */
+#define OVAL_MAX 64
+size_t oval_encode(uint8_t to[OVAL_MAX], const struct oval *v);
+int oval_decode(const uint8_t *p, size_t n, struct oval *v);
+int64_t pages_of(int64_t bytes);
+
+/* --- qindex.c: the window of next keys of a queue; messages that branches hold --- */
+
+struct went { struct oval v; uint8_t n; uint8_t key[]; };
+struct window {
+	struct went **e; size_t head, n, cap;	/* sorted; e[head .. head+n) */
+	bool whole;				/* holds every not-held key of the queue */
+	struct okey hi;				/* else: every one up to here */
+};
+struct queue;
+struct held {
+	uint64_t seq;
+	struct queue *q;
+	struct branch *b;
+	struct okey key;
+	struct oval v;
+	uint8_t msgid[TMMSGIDLEN], corrid[TMCORRIDLEN];
+	UT_hash_handle hh;
+};
+int window_insert(struct queue *q, const struct okey *k, const struct oval *v);	/* only when it belongs there; -1 no memory */
+void window_remove(struct queue *q, const uint8_t *key, size_t n);
+const struct went *window_min(struct qspace *qs, struct queue *q, int *rc);	/* refills; NULL: none, or *rc */
+void window_drop(struct queue *q);		/* forget; the next look reads the disk */
+bool is_held(const struct qspace *qs, uint64_t seq);
+
+/* --- env.c: Berkeley DB --- */
+
+enum table { T_MESSAGES, T_ORDER, T_DELAYED, T_EXPIRY, T_CORRID, T_ALIAS, N_MESSAGE_TABLES,
+	T_QUEUES = N_MESSAGE_TABLES, T_SPACE, T_BRANCHES, T_DECISIONS, N_TABLES };
+struct keeper;
+struct env {
+	DB_ENV *e;
+	DB *db[2][N_TABLES];
+	struct keeper *keeper;	/* spare log files and checkpoints */
+	bool panicked;		/* Berkeley DB wants recovery */
+};
+int env_open(struct qspace *qs);
+void env_close(struct qspace *qs, bool checkpoint);
+int env_error(struct qspace *qs, enum table t, const char *what, int dbrc);	/* logs; the QME code */
+const char *table_name(enum table t);
+/* In the batch's transaction, which the first write begins.  get and del may answer DB_NOTFOUND. */
+int table_put(struct qspace *qs, enum table t, bool np, const void *k, size_t kn, const void *v, size_t vn);
+int table_get(struct qspace *qs, enum table t, bool np, const void *k, size_t kn, void *v, size_t cap, size_t *vn);
+int table_get_alloc(struct qspace *qs, enum table t, bool np, const void *k, size_t kn, uint8_t **v, size_t *vn);
+int table_del(struct qspace *qs, enum table t, bool np, const void *k, size_t kn);
+int heap_add(struct qspace *qs, bool np, const void *rec, size_t n, struct rid *rid);
+int heap_get(struct qspace *qs, bool np, struct rid rid, void *to, size_t cap, size_t *n);	/* at most cap bytes of it */
+int heap_del(struct qspace *qs, bool np, struct rid rid);
+/* Walk a btree upward from `from`, itself included.  The entry's bytes are valid until the next step. */
+struct walk { DBC *c; enum table t; const uint8_t *k, *v; size_t kn, vn; };
+int walk_first(struct qspace *qs, struct walk *w, enum table t, bool np, const void *from, size_t n);
+int walk_next(struct qspace *qs, struct walk *w);
+void walk_end(struct qspace *qs, struct walk *w);
+extern int (*env_fault)(int fd, size_t n);	/* tests: not NULL, called before a write; an errno makes it fail */
+
+/* --- spare.c: zero-filled log files, made ahead of time; checkpoints --- */
+
+struct keeper *keeper_start(const char *dir, size_t log_bytes);
+int keeper_checkpoints(struct keeper *k, DB_ENV *e, const char *space);	/* from now on, while e is open */
+void keeper_checkpoints_end(struct keeper *k);
+uint64_t keeper_checkpoint_count(struct keeper *k);
+void keeper_stop(struct keeper *k);
+void spare_hook(void);	/* Berkeley DB opens files through us, which finds the spares */
+int spare_make(const char *dir, int number, size_t bytes, const atomic_bool *stop);	/* 0, or -1 with errno */
+
+/* --- queue.c --- */
+
+struct counters {
+	int64_t messages, bytes, pages, np_messages, np_bytes;	/* committed */
+	int64_t held, delayed, np_delayed, pending;		/* delayed: np_delayed among them; pending: enqueued by branches that have not ended */
+	int64_t next_due;
+	bool armed, np_armed;					/* the threshold's command may run again */
+};
+struct queue {
+	uint32_t id;
+	struct queue_params p;
+	struct counters n;
+	struct window w;
+	uint64_t batch;			/* the batch that saved these: */
+	struct counters saved;
+	struct queue_params *saved_p;	/* NULL: not changed in the batch */
+	bool created, dying;
+	struct queue *touched_next, *prev, *next;
+	UT_hash_handle hh, hh_id;
+};
+struct queue *queue_find(struct qspace *qs, const char *name);
+struct queue *queue_by_id(struct qspace *qs, uint32_t id);
+void queue_touch(struct qspace *qs, struct queue *q);	/* before its counters change */
+void queue_count(struct qspace *qs, struct queue *q, const struct oval *v, int by);	/* a message more or less */
+int queue_write_counters(struct qspace *qs, struct queue *q);
+int queue_load_all(struct qspace *qs);
+int queue_reload_all(struct qspace *qs);	/* counters anew from disk; non-persistent ones are gone */
+int queue_find_due(struct qspace *qs, struct queue *q);	/* sets n.next_due */
+void queue_forget(struct qspace *qs, struct queue *q);
+bool queue_is_lifo(const struct queue *q);
+
+/* --- store.c: one message into and out of the tables --- */
+
+struct newmsg {
+	struct okey key;
+	struct oval v;
+	int64_t available_us;
+	uint8_t msgid[TMMSGIDLEN], corrid[TMCORRIDLEN];
+	const uint8_t *rec;
+	size_t rec_len;
+};
+struct place { bool delayed; int64_t available_us; };	/* where a stored message is: order, or delayed until then */
+int store_put(struct qspace *qs, struct queue *q, struct newmsg *m, int64_t now);
+int store_remove(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, const struct place *at,
+    const uint8_t *corrid);	/* corrid NULL: read from the record when needed */
+int store_read(struct qspace *qs, struct queue *q, const struct oval *v, struct qmsg **out, struct origin *origin);
+int store_delay(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, int64_t until);
+int store_retry(struct qspace *qs, const struct okey *k, const struct oval *v);	/* new value at the same place */
+int store_promote(struct qspace *qs, struct queue *q, int64_t now, int max);	/* how many were moved, or a QME code */
+int store_to_error_queue(struct qspace *qs, struct held *h, const struct oval *v, const char *reason, int64_t now);
+void used_add(struct qspace *qs, const struct oval *v, int by);
+int space_room(struct qspace *qs, const struct queue *q, const struct oval *v);	/* 0 or QMENOSPACE */
+int store_promote_one(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, int64_t available_us);
+#define DELAYED_KEY 20
+void delayed_key(uint8_t to[DELAYED_KEY], uint32_t queue, int64_t us, uint64_t seq);
+int delayed_decode(const struct walk *w, int64_t *us, struct okey *k, struct oval *v);
+int alias_get(struct qspace *qs, bool np, uint64_t seq, struct okey *k, struct place *at);	/* or DB_NOTFOUND */
+int expiry_decode(const struct walk *w, int64_t *us, uint64_t *seq, struct okey *k, struct place *at);
+
+/* --- enqueue.c --- */
+
+/* Everything of a message but where its record lies: checked, numbered, encoded into qs->rec. */
+int message_make(struct qspace *qs, struct queue *q, const struct qmsg_in *in, int64_t now, struct newmsg *out);
+/* The message that an identifier names, held or delayed ones too.  DB_NOTFOUND: none on this queue. */
+int message_locate(struct qspace *qs, struct queue *q, const struct msgid_parts *id, struct okey *k, struct oval *v,
+    struct place *at);
+
+/* --- branch.c --- */
+
+enum branch_state { BR_ACTIVE, BR_PREPARED, BR_COMMITTED, BR_ABORTED };
+enum op_kind { OP_ENQUEUE = 1, OP_DEQUEUE = 2 };
+enum fate { FATE_HELD, FATE_BACK, FATE_GONE };	/* of a dequeued message, once its branch has ended */
+struct op {
+	enum op_kind kind;
+	struct queue *q;
+	struct newmsg *m;	/* enqueue: with the record behind it */
+	struct held *h;		/* dequeue */
+	enum fate fate;
+	struct oval after;	/* FATE_BACK */
+};
+struct branch {
+	struct branch_id id;
+	struct qspace *qs;
+	enum branch_state state;
+	bool doomed;
+	char coordinator[32];
+	int64_t began_us, deadline_us;
+	struct op *op; size_t n, cap;
+	size_t bytes;
+	uint64_t batch;		/* the batch that saved these: */
+	size_t saved_n, saved_bytes; enum branch_state saved_state; char saved_coordinator[32];
+	bool begun, ended;	/* in this batch */
+	struct branch *touched_next;
+	UT_hash_handle hh;
+};
+int branch_check(const struct branch *b);	/* 0, QMEABORTED or QMEPROTO */
+int branch_add_enqueue(struct qspace *qs, struct branch *b, struct queue *q, const struct newmsg *m);
+int branch_add_dequeue(struct qspace *qs, struct branch *b, struct queue *q, const struct okey *k, const struct oval *v,
+    const struct qmsg *m);
+void branch_touch(struct qspace *qs, struct branch *b);
+void branch_after_commit(struct qspace *qs, struct branch *b);
+void branch_after_abort(struct qspace *qs, struct branch *b);
+int branch_load_all(struct qspace *qs);
+int branch_reload_all(struct qspace *qs);	/* what is on disk decides about those in doubt */
+void branch_forget_all(struct qspace *qs);	/* memory only */
+int branch_expire(struct qspace *qs, int64_t now, int max);	/* rolled back, or a QME code; sets qs->next_deadline */
+
+/* --- batch.c --- */
+
+struct event { struct queue *q; bool has_corrid; uint8_t msgid[TMMSGIDLEN], corrid[TMCORRIDLEN]; };
+struct used { int64_t messages, pages, np_bytes, branch_bytes; };
+struct batch {
+	bool open;
+	int rc;			/* not 0: dead */
+	uint64_t no;
+	DB_TXN *txn;
+	bool durable, space_dirty;
+	struct used used;	/* as it was; likewise: */
+	uint64_t seq_limit; uint32_t next_queue;
+	uint8_t expired_to[2][16];
+	struct queue *queues; struct branch *branches;	/* touched */
+	uint64_t enqueues, dequeues;
+};
+int batch_write(struct qspace *qs, bool np);	/* before each write: a transaction is there */
+void batch_event(struct qspace *qs, struct queue *q, const uint8_t *msgid, const uint8_t *corrid);
+int batch_dead(struct qspace *qs, int rc);	/* the batch will not commit; rc */
+
+/* --- threshold.c --- */
+
+void threshold_check(struct qspace *qs, struct queue *q);	/* changes armed; notes what to run after the commit */
+void threshold_run(struct qspace *qs);
+void threshold_forget(struct qspace *qs);
+
+/* --- tick.c --- */
+
+void tick_at(struct qspace *qs, int64_t us);	/* something will be due then */
+int tick_find_expiry(struct qspace *qs);
+
+/* --- qspace.c --- */
+
+struct fired { struct queue *q; bool np; };
+struct qspace {
+	struct qspace_params params;
+	char device[4096], dir[4096];
+	char uuid[37], device_uuid[37];
+	uint8_t id4[4];
+	size_t log_bytes;
+	int lock_fd;
+	struct env env;
+	struct queue *queues, *by_name, *by_id;
+	struct branch *branches;
+	struct held *held;
+	uint64_t next_seq, seq_limit;
+	uint32_t next_queue;
+	int64_t stored_us;		/* the time of use that is on disk */
+	struct used used;		/* what is stored and what branches have reserved */
+	int64_t next_event, next_expiry, next_deadline;
+	uint8_t expired_to[2][16];	/* expiry entries up to here are done with, or held */
+	struct batch batch;
+	struct event *events; size_t n_events, cap_events;
+	struct fired *fired; size_t n_fired, cap_fired;
+	struct wr rec;			/* the record that is being made */
+	int64_t full_said_us[4];
+	bool loaded;
+	void (*eligible)(void *, const char *, const uint8_t *, const uint8_t *); void *eligible_arg;
+	void (*threshold)(void *, const char *, const char *); void *threshold_arg;
+	struct qspace_counts counts;
+};
+uint64_t space_next_seq(struct qspace *qs);
+int space_write(struct qspace *qs);	/* its record, in the batch */
+int space_reopen(struct qspace *qs);	/* after Berkeley DB asked for recovery */
+enum full { FULL_MESSAGES, FULL_PAGES, FULL_NP, FULL_TRANS };
+void space_say_full(struct qspace *qs, enum full what);	/* one line a minute for each */
+int space_file_write(const struct qspace *qs, char **why);	/* space_file.c: identity and params */
+int space_file_read(struct qspace *qs, char **why);
+int owner_lock(const char *dir, int *fd);	/* 0, QSPACE_OWNED, QMEOS */
+bool owner_is_alive(const char *dir);
+int owner_write(const struct qspace *qs, const char *endpoint, char **why);
+int owner_read(const char *dir, char *endpoint, size_t size, long *pid);	/* -1: nothing readable */
+char *why_set(char **why, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

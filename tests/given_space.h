@@ -1,0 +1,259 @@
+/*
+ * given_space - a device, a queue space and its queues in a directory of their own, for one test of qspace.
+ */
+#ifndef GIVEN_SPACE_H
+#define GIVEN_SPACE_H
+
+#include <CUnit/Basic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "device.h"
+#include "qspace.h"
+
+struct given_space { char dir[64], device[96]; struct qspace_params params; struct qspace *qs; };
+
+static inline struct qspace_params
+given_params(const char *name)
+{
+	struct qspace_params p = { .ipckey = 61000, .pages = 100000, .queues = 20, .trans = 20, .procs = 10, .messages = 50000,
+	    .errorq = "ERRQ", .blocking = 16, .nonpersistent_bytes = 1 << 20 };
+
+	snprintf(p.name, sizeof p.name, "%s", name);
+	return p;
+}
+
+static inline void
+given_open(struct given_space *g)
+{
+	char *why = NULL;
+	int rc = qspace_open(g->device, g->params.name, NULL, &g->qs, &why);
+
+	if (rc != 0)
+		fprintf(stderr, "qspace_open: %d: %s\n", rc, why == NULL ? "" : why);
+	CU_ASSERT_EQUAL_FATAL(rc, 0);
+	free(why);
+}
+
+static inline struct given_space *
+given_space(const struct qspace_params *p)
+{
+	struct given_space *g = calloc(1, sizeof *g);
+	char *why = NULL, *note = NULL;
+	int rc;
+
+	snprintf(g->dir, sizeof g->dir, "/tmp/qspace.XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(g->dir));
+	setenv("ULOGPFX", g->dir, 1);		/* the log lines of this test, beside its directory's name */
+	snprintf(g->device, sizeof g->device, "%s/QUE", g->dir);
+	g->params = p != NULL ? *p : given_params("QS");
+	rc = device_add(g->device, NULL, 0, g->params.pages + 1000, &why, &note);
+	if (rc == 0)
+		rc = qspace_create(g->device, &g->params, &why);
+	if (rc != 0)
+		fprintf(stderr, "%s: %d: %s\n", g->device, rc, why == NULL ? "" : why);
+	CU_ASSERT_EQUAL_FATAL(rc, 0);
+	free(why);
+	free(note);
+	given_open(g);
+	return g;
+}
+
+static inline void
+given_done(struct given_space *g)
+{
+	char cmd[256];
+
+	qspace_close(g->qs);
+	snprintf(cmd, sizeof cmd, "rm -rf %s %s.*", g->dir, g->dir);
+	CU_ASSERT_EQUAL(system(cmd), 0);
+	free(g);
+}
+
+static inline void
+begin(struct given_space *g)
+{
+	CU_ASSERT_EQUAL_FATAL(qspace_batch_begin(g->qs), 0);
+}
+
+static inline void
+commit(struct given_space *g)
+{
+	CU_ASSERT_EQUAL_FATAL(qspace_batch_commit(g->qs), 0);
+}
+
+static inline void
+reopen(struct given_space *g)
+{
+	qspace_close(g->qs);
+	g->qs = NULL;
+	given_open(g);
+}
+
+/* A queue; order is a list of criteria that ends in QC_FIFO or QC_LIFO. */
+static inline struct queue_params
+queue_of(const char *name, uint8_t a, uint8_t b, uint8_t c, uint8_t d)
+{
+	struct queue_params p = { .order = { a, b, c, d }, .top = true, .msgid = true, .default_expiration = -1,
+	    .persistent = { .high = 100, .low = 0, .unit = '%' }, .nonpersistent = { .high = 100, .low = 0, .unit = '%' } };
+
+	snprintf(p.name, sizeof p.name, "%s", name);
+	return p;
+}
+
+static inline void
+create(struct given_space *g, const struct queue_params *p)
+{
+	begin(g);
+	CU_ASSERT_EQUAL_FATAL(qspace_queue_create(g->qs, p), 0);
+	commit(g);
+}
+
+static inline void
+create_fifo(struct given_space *g, const char *name, long retries, long delay)
+{
+	struct queue_params p = queue_of(name, QC_FIFO, 0, 0, 0);
+
+	p.retries = retries;
+	p.retry_delay = delay;
+	create(g, &p);
+}
+
+static inline struct qmsg_in
+text(const char *body)
+{
+	return (struct qmsg_in){ .type = "STRING", .subtype = "", .has_body = true, .body = body, .body_len = strlen(body) + 1 };
+}
+
+/* In a batch of its own, or in branch b of an open batch of its own.  The code. */
+static inline int
+put_in(struct given_space *g, struct branch *b, const char *queue, struct qmsg_in in, uint8_t *msgid)
+{
+	uint8_t id[TMMSGIDLEN];
+	int rc;
+
+	begin(g);
+	rc = qspace_enqueue(g->qs, b, queue, &in, msgid != NULL ? msgid : id);
+	commit(g);
+	return rc;
+}
+
+static inline int
+put(struct given_space *g, const char *queue, const char *body)
+{
+	return put_in(g, NULL, queue, text(body), NULL);
+}
+
+static inline int
+take(struct given_space *g, struct branch *b, const char *queue, const struct qselect *sel, struct qmsg **m)
+{
+	int rc;
+
+	begin(g);
+	rc = qspace_dequeue(g->qs, b, queue, sel, m);
+	commit(g);
+	return rc;
+}
+
+/* The text of the next message, "" when there is none, "!" when the call failed.  Valid until the next call. */
+static inline const char *
+next_in(struct given_space *g, struct branch *b, const char *queue)
+{
+	static char body[256];
+	struct qmsg *m;
+	int rc = take(g, b, queue, NULL, &m);
+
+	if (rc != 0)
+		return rc == QMENOMSG ? "" : "!";
+	snprintf(body, sizeof body, "%.*s", (int)m->body_len, (const char *)m->body);
+	qmsg_free(m);
+	return body;
+}
+
+static inline const char *
+next(struct given_space *g, const char *queue)
+{
+	return next_in(g, NULL, queue);
+}
+
+static inline struct branch *
+tx(struct given_space *g, const char *gtrid)
+{
+	struct branch_id id = { .len = (uint8_t)strlen(gtrid) };
+	struct branch *b;
+
+	memcpy(id.gtrid, gtrid, id.len);
+	begin(g);
+	CU_ASSERT_EQUAL_FATAL(qspace_branch_begin(g->qs, &id, 0, &b), 0);
+	commit(g);
+	return b;
+}
+
+static inline struct branch *
+find_tx(struct given_space *g, const char *gtrid)
+{
+	struct branch_id id = { .len = (uint8_t)strlen(gtrid) };
+
+	memcpy(id.gtrid, gtrid, id.len);
+	return qspace_branch_find(g->qs, &id);
+}
+
+static inline int
+tx_commit(struct given_space *g, struct branch *b)
+{
+	int rc;
+
+	begin(g);
+	rc = qspace_branch_commit(g->qs, b);
+	commit(g);
+	return rc;
+}
+
+static inline int
+tx_roll_back(struct given_space *g, struct branch *b)
+{
+	int rc;
+
+	begin(g);
+	rc = qspace_branch_rollback(g->qs, b);
+	commit(g);
+	return rc;
+}
+
+static inline void
+tick(struct given_space *g)
+{
+	begin(g);
+	qspace_tick(g->qs, clock_now_us());
+	commit(g);
+}
+
+static inline struct queue_stat
+stat_of(struct given_space *g, const char *queue)
+{
+	struct queue_stat st = { 0 };
+
+	CU_ASSERT_EQUAL(qspace_queue_get(g->qs, queue, NULL, &st), 0);
+	return st;
+}
+
+static inline int
+run_suite(const char *name, CU_TestInfo *tests)
+{
+	CU_SuiteInfo suites[] = { { name, NULL, NULL, NULL, NULL, tests }, CU_SUITE_INFO_NULL };
+	unsigned failed;
+
+	if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
+		return 2;
+	CU_basic_set_mode(CU_BRM_VERBOSE);
+	CU_basic_run_tests();
+	failed = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	return failed != 0;
+}
+
+#endif
