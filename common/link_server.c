@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "link_impl.h"
@@ -23,6 +24,9 @@ struct link_server {
 	int64_t complained_us;	/* when the last line about nonsense was written */
 	unsigned long unsaid;	/* dropped since without a line */
 	char endpoint[256];
+	const char *path;	/* of the socket file, in endpoint; NULL: none, or not bound yet */
+	dev_t dev;		/* and which file it was */
+	ino_t ino;
 };
 
 /* --- opening and closing --- */
@@ -53,6 +57,28 @@ check_leftover(const char *path)
 	return 0;
 }
 
+static int
+own_file(struct link_server *s, unsigned perm)
+{
+	struct stat st;
+
+	s->path = s->endpoint + 6;
+	if (chmod(s->path, perm & 0777) != 0 || lstat(s->path, &st) != 0)
+		return -1;
+	s->dev = st.st_dev;
+	s->ino = st.st_ino;
+	return 0;
+}
+
+static void	/* unless it is another's by now, who took over while we were ending */
+remove_file(const struct link_server *s)
+{
+	struct stat st;
+
+	if (s->path != NULL && lstat(s->path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino)
+		unlink(s->path);
+}
+
 int
 link_server_open(const char *endpoint, unsigned perm, struct link_server **out)
 {
@@ -73,7 +99,7 @@ link_server_open(const char *endpoint, unsigned perm, struct link_server **out)
 		goto done;
 	if (zmq_bind(s->socket, endpoint) != 0)
 		goto done;
-	if (path != NULL && chmod(path, perm & 0777) != 0)
+	if (path != NULL && own_file(s, perm) != 0)
 		goto done;
 	*out = s;
 	s = NULL;
@@ -91,6 +117,7 @@ link_server_close(struct link_server *s)
 	if (s == NULL)
 		return;
 	if (s->generation == link_generation()) {
+		remove_file(s);
 		if (s->socket != NULL)
 			zmq_close(s->socket);
 		while (s->ctx != NULL && zmq_ctx_term(s->ctx) != 0 && errno == EINTR)
