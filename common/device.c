@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -308,18 +307,19 @@ add_more(struct device *d, const char *name, long offset, long size, char **why)
 	return device_file_store(d, why);
 }
 
-/* A table's owner holds flock() on <directory>/<table>/owner for as long as it runs. */
+/* A table's owner holds a lock on <directory>/<table>/lock for as long as it runs. */
 static bool
 is_owned(const char *dir, const char *table)
 {
+	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	char path[PATH_MAX + 264];
 	bool owned;
 	int fd;
 
-	snprintf(path, sizeof path, "%s/%s/owner", dir, table);
-	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+	snprintf(path, sizeof path, "%s/%s/lock", dir, table);
+	if ((fd = open(path, O_RDWR | O_CLOEXEC)) < 0)
 		return false;
-	owned = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+	owned = fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 	close(fd);
 	return owned;
 }

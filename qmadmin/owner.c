@@ -5,7 +5,10 @@
  * Nothing is kept between commands, so it does not matter who came or went in the meantime.  While another qmadmin has
  * the space open, or a server is starting up on it, we wait for our turn.
  */
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "bb.h"
@@ -33,13 +36,42 @@ wait_a_little(void)
 	nanosleep(&t, NULL);
 }
 
+/* The lock is held; what is written beside it may still be its former holder's. */
+static bool
+has_endpoint(struct session *s, struct owner *o)
+{
+	return qspace_owner(s->device, o->space, o->endpoint, sizeof o->endpoint, &o->pid) == 0 && o->endpoint[0] != '\0' &&
+	    (kill((pid_t)o->pid, 0) == 0 || errno != ESRCH);
+}
+
+/* Find the process that serves the space, or open it.  -1: said why. */
+static int
+find_owner(struct session *s, struct owner *o, const char *what)
+{
+	int64_t give_up = clock_mono_us() + TURN_US;
+	char *why = NULL;
+	int rc;
+
+	while (!has_endpoint(s, o)) {
+		free(why);
+		why = NULL;
+		if ((rc = qspace_open(s->device, o->space, NULL, &o->qs, &why)) == 0)
+			break;
+		if (rc != QSPACE_OWNED || interrupt_came() || clock_mono_us() > give_up) {
+			say_error(s, 1350, "%s: queue space %s: %s", what, o->space, why != NULL ? why : "cannot be opened");
+			free(why);
+			return -1;
+		}
+		wait_a_little();
+	}
+	free(why);
+	return 0;
+}
+
 int
 owner_begin(struct session *s, const char *space, const char *what, struct owner **out)
 {
 	struct owner *o = calloc(1, sizeof *o);
-	int64_t give_up = clock_mono_us() + TURN_US;
-	char *why = NULL;
-	int rc;
 
 	*out = NULL;
 	if (o == NULL) {
@@ -47,22 +79,10 @@ owner_begin(struct session *s, const char *space, const char *what, struct owner
 		return -1;
 	}
 	snprintf(o->space, sizeof o->space, "%s", space);
-	for (;;) {
-		if (qspace_owner(s->device, space, o->endpoint, sizeof o->endpoint, &o->pid) == 0 && o->endpoint[0] != '\0')
-			break;
-		free(why);
-		why = NULL;
-		if ((rc = qspace_open(s->device, space, NULL, &o->qs, &why)) == 0)
-			break;
-		if (rc != QSPACE_OWNED || interrupt_came() || clock_mono_us() > give_up) {
-			say_error(s, 1350, "%s: queue space %s: %s", what, space, why != NULL ? why : "cannot be opened");
-			free(why);
-			free(o);
-			return -1;
-		}
-		wait_a_little();
+	if (find_owner(s, o, what) != 0) {
+		free(o);
+		return -1;
 	}
-	free(why);
 	*out = o;
 	return 0;
 }
@@ -88,6 +108,20 @@ run_here(struct session *s, struct owner *o, const char *op, const struct record
 	return rc == 0 ? 0 : -1;
 }
 
+/* What only looks may be asked again, of whoever owns the space next. */
+static bool
+only_looks(const char *op)
+{
+	static const char *const ops[] = { "qinfo", "qlist", "qopen", "qprinttrans", "qset", "qspacelist" };
+
+	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+		if (strcmp(op, ops[i]) == 0)
+			return true;
+	return false;
+}
+
+enum { AGAIN = 1 };
+
 static int
 run_there(struct session *s, struct owner *o, const char *op, const struct record *args, struct document *out)
 {
@@ -96,6 +130,8 @@ run_there(struct session *s, struct owner *o, const char *op, const struct recor
 
 	if (rc == LINK_INTR)
 		return -1;
+	if (rc == LINK_GONE && only_looks(op))
+		return AGAIN;
 	if (rc != LINK_OK) {
 		say_error(s, 1350, "%s: process %ld, which serves queue space %s, %s; whether the command was carried out is not known",
 		    op, o->pid, o->space, rc == LINK_TIMEOUT ? "does not answer" : rc == LINK_GONE ? "ended" : "cannot be asked");
@@ -117,16 +153,20 @@ owner_run(struct session *s, struct owner *o, const char *op, const struct recor
 {
 	static const struct record nothing;
 	struct document answer = { 0 };
-	int rc;
+	int rc, tries = 0;
 
 	if (args == NULL)
 		args = &nothing;
-	rc = o->qs != NULL ? run_here(s, o, op, args, &answer) : run_there(s, o, op, args, &answer);
+	do
+		rc = o->qs != NULL ? run_here(s, o, op, args, &answer) : run_there(s, o, op, args, &answer);
+	while (rc == AGAIN && ++tries < 5 && find_owner(s, o, op) == 0);
+	if (rc == AGAIN && tries == 5)
+		say_error(s, 1350, "%s: process %ld, which serves queue space %s, cannot be reached", op, o->pid, o->space);
 	if (rc != 0 || out == NULL)
 		document_free(&answer);
 	if (out != NULL)
 		*out = rc == 0 ? answer : (struct document){ 0 };
-	return rc;
+	return rc == 0 ? 0 : -1;
 }
 
 int

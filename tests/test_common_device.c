@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -288,19 +287,20 @@ static void
 data_in_use_is_not_moved_aside(void)
 {
 	char path[160];
+	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	int fd;
 
 	given_directory();
 	CU_ASSERT_EQUAL(device_add(dev, dev, 0, 400, &why, &note), DEVE_OK);
 	snprintf(path, sizeof path, "%s.d/S", dev);
 	CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
-	snprintf(path, sizeof path, "%s.d/S/owner", dev);
+	snprintf(path, sizeof path, "%s.d/S/lock", dev);
 	fd = open(path, O_RDWR | O_CREAT, 0600);
-	CU_ASSERT_EQUAL(flock(fd, LOCK_EX), 0);
+	CU_ASSERT_EQUAL(fcntl(fd, F_OFD_SETLK, &l), 0);
 	unlink(dev);
 	CU_ASSERT_EQUAL(device_add(dev, dev, 0, 400, &why, &note), DEVE_INUSE);
 	CU_ASSERT_TRUE(says("still serves S"));
-	CU_ASSERT_TRUE(exists(".d/S/owner"));
+	CU_ASSERT_TRUE(exists(".d/S/lock"));
 	close(fd);
 	given_done();
 }
