@@ -605,40 +605,69 @@ random_bytes_are_dropped_or_refused(void)
 	space_done();
 }
 
-static size_t spoilt_beyond;
+static int faults;	/* so many writes fail; -1: all of them */
 
-static int	/* large writes fail: those of one request, not those of its neighbours */
+static int
 disk_fails(int fd, size_t n)
 {
-	(void)fd;
-	return n > spoilt_beyond ? ENOSPC : 0;
+	(void)fd, (void)n;
+	if (faults == 0)
+		return 0;
+	if (faults > 0)
+		faults--;
+	return ENOSPC;
 }
 
 static void
-failed_batch_spares_the_others(void)
+failed_batch_is_run_again_one_by_one(void)
 {
-	static char large[60000];
-
 	given_space(0);
 	ask_dequeue(1, "A", TPQWAIT);
 	run();
-	memset(large, 'L', sizeof large - 1);
-	spoilt_beyond = 30000;
+	faults = 1;
 	env_fault = disk_fails;
-	ask_enqueue(2, "B", large);
-	ask_enqueue(3, "A", "small");
+	ask_enqueue(2, "B", "to B");
+	ask_enqueue(3, "A", "to A");
+	ask_dequeue_as(4, "B", 0, "T1", 60000, NULL);
 	run();
 	env_fault = NULL;
-	CU_ASSERT_EQUAL(ERROR_OF(2), TPEDIAGNOSTIC);
+	CU_ASSERT_EQUAL(faults, 0);
+	CU_ASSERT_EQUAL(ERROR_OF(2), 0);
 	CU_ASSERT_EQUAL(ERROR_OF(3), 0);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(1));
-	CU_ASSERT_STRING_EQUAL(answer(1)->body, "small");
-	ask_enqueue(4, "B", "room again");
-	ask_dequeue(5, "B", 0);
-	run();
 	CU_ASSERT_EQUAL(ERROR_OF(4), 0);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(5));
-	CU_ASSERT_STRING_EQUAL(answer(5)->body, "room again");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(1));
+	CU_ASSERT_STRING_EQUAL(answer(1)->body, "to A");
+	CU_ASSERT_EQUAL(n_out, 4);	/* each once */
+	space_done();
+}
+
+static void
+full_disk_is_an_answer_and_passes(void)
+{
+	given_space(0);
+	ask_enqueue(1, "B", "safe");
+	run();
+	ask_dequeue(2, "A", TPQWAIT);
+	run();
+	faults = -1;
+	env_fault = disk_fails;
+	ask_enqueue(3, "A", "no room");
+	ask_enqueue(4, "B", "no room");
+	ask_dequeue(5, "A", 0);
+	run();
+	env_fault = NULL;
+	CU_ASSERT_EQUAL(ERROR_OF(3), TPEDIAGNOSTIC);
+	CU_ASSERT_EQUAL(ERROR_OF(4), TPEDIAGNOSTIC);
+	CU_ASSERT_PTR_NULL(answer(2));
+	ask_enqueue(6, "A", "room again");
+	ask_dequeue(7, "B", 0);
+	ask_dequeue(8, "B", 0);
+	run();
+	CU_ASSERT_EQUAL(ERROR_OF(6), 0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(2));
+	CU_ASSERT_STRING_EQUAL(answer(2)->body, "room again");
+	CU_ASSERT_STRING_EQUAL(answer(7)->body, "safe");
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(8), QMENOMSG);
 	space_done();
 }
 
@@ -672,7 +701,9 @@ main(void)
 		UNIT(watchers_are_all_woken_and_take_nothing), UNIT(transaction_is_seen_when_it_commits),
 		UNIT(rolled_back_dequeue_returns_and_is_counted), UNIT(timed_out_transaction_is_not_opened_again),
 		UNIT(transaction_older_than_the_server_is_refused), UNIT(several_groups_are_rolled_back_not_half_committed),
-		UNIT(random_bytes_are_dropped_or_refused), UNIT(failed_batch_spares_the_others), UNIT(server_that_stands_by_says_so),
+		UNIT(random_bytes_are_dropped_or_refused),
+		UNIT(failed_batch_is_run_again_one_by_one), UNIT(full_disk_is_an_answer_and_passes),
+		UNIT(server_that_stands_by_says_so),
 	};
 	char log[64];
 	int rc;
