@@ -7,6 +7,8 @@
 #include "svr.h"
 #include "ext/atmiq_ext.h"
 
+#define KNOWN_US 1000000LL	/* for BBL, to say whether a service is offered */
+
 int
 atmiq_server_attach(int argc, char **argv, struct atmiq_server *out)
 {
@@ -61,4 +63,24 @@ void
 atmiq_group_service(const char *group, char *name)
 {
 	snprintf(name, WIRE_NAME, "..%s", group);
+}
+
+int
+atmiq_service_known(char *svc)
+{
+	struct patience how = { .deadline_us = deadline_from(KNOWN_US), .noblock = true, .restart = true };
+	const struct service *s;
+	struct context *ctx;
+	int err, known = 0;
+
+	if (svc == NULL || strlen(svc) >= WIRE_NAME)
+		return fail(TPEINVAL);
+	if ((ctx = context_enter()) == NULL)
+		return -1;
+	err = conn_lookup(&ctx->conn, svc, &how, &s);
+	if (err == 0)
+		known = 1;
+	else if (err == TPENOENT || err == TPEBLOCK)	/* TPEBLOCK: it is being started */
+		err = 0;
+	return context_leave(ctx, err) == 0 ? known : -1;
 }

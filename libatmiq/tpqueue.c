@@ -313,7 +313,7 @@ dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len, long fla
 		return fail(TPEINVAL);
 	memset(&m, 0, sizeof m);
 	if (ctl != NULL)
-		m.flags = (uint32_t)(ctl->flags & CONTROL_FLAGS);
+		m.flags = (uint32_t)(ctl->flags & (retries != NULL ? CONTROL_FLAGS | ATMIQ_QDELAYED : CONTROL_FLAGS));
 	memset(&op, 0, sizeof op);
 	if ((op.ctx = context_enter()) == NULL)
 		return -1;

@@ -7,7 +7,7 @@
 #include "say.h"
 
 #define CALL_FLAGS (TPNOTIME | TPSIGRSTRT)	/* the transaction's time is the limit */
-#define NOBODY_MS 1000		/* between two questions for a service, or a queue, that is not there */
+#define NOBODY_MS 250		/* between two questions for a service, or a queue, that is not there */
 #define TROUBLE_MS 500
 #define SLICE_MS 50		/* how soon a pause hears the order to stop */
 #define WATCH_MAX 64		/* queues that one wait can cover */
@@ -69,39 +69,22 @@ roll_back(void)
 	tperrno = keep;
 }
 
-/* A message without data leaves the buffer as it was; one of no bytes changes its type.  So it must be a STRING before. */
-static int
-data_prepare(struct forwarder *f)
-{
-	char type[9] = "", subtype[17];
-
-	if (tptypes(f->data, type, subtype) != -1 && strcmp(type, "STRING") == 0)
-		return 0;
-	tpfree(f->data);
-	f->data = tpalloc((char *)"STRING", NULL, BUFFER);
-	return f->data == NULL ? -1 : 0;
-}
-
 static int	/* 0, or what outcome_error() says */
 take(struct forwarder *f, struct request *r)
 {
-	char type[9] = "", subtype[17];
 	long retries;
 
-	if (data_prepare(f) == -1)
-		return TPEOS;
 	memset(&r->ctl, 0, sizeof r->ctl);
 	r->ctl.flags = TPQMSGID | TPQCORRID | TPQPRIORITY | TPQREPLYQ | TPQFAILUREQ | TPQREPLYQOS;
 	if (atmiq_dequeue(f->space, r->queue, &r->ctl, &f->data, &r->len, CALL_FLAGS, &retries) == -1)
 		return outcome_error(&r->ctl);
-	r->has_data = r->len > 0 || (tptypes(f->data, type, subtype) != -1 && strcmp(type, "STRING") != 0);
 	return 0;
 }
 
 static int
 call(struct forwarder *f, const struct request *r, long *reply_len)
 {
-	char *data = r->has_data ? f->data : NULL;
+	char *data = r->len > 0 ? f->data : NULL;
 	long flags = CALL_FLAGS | (f->o->notran ? TPNOTRAN : 0);
 
 	*reply_len = 0;

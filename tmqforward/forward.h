@@ -29,8 +29,7 @@ struct forwarder {
 struct request {
 	char *queue;		/* and the service */
 	TPQCTL ctl;		/* flags: what its sender supplied */
-	long len;
-	bool has_data;
+	long len;		/* 0: it has no data part */
 };
 
 int forward_init(struct forwarder *f, struct options *o, const char *group);	/* 0 or -1: no memory, or no BBL */

@@ -46,8 +46,8 @@ int atmiq_dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len
 #define ATMIQ_QDELAYED 0x10000000
 
 /*
- * 1: somebody offers this service (as far as the name cache or BBL knows; a server that is being started again counts).
- * 0: nobody does.  -1: BBL cannot be asked.  TMQFORWARD takes no message for a service that is not there.
+ * 1: somebody offers this service, as far as the name cache or BBL knows.  0: nobody does, or not yet: it is being
+ * started.  -1: BBL cannot be asked.  TMQFORWARD takes no message for a service that is not there.
  */
 int atmiq_service_known(char *svc);
 
