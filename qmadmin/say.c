@@ -18,7 +18,8 @@ trouble(struct session *s, int number, const char *level, const char *fmt, va_li
 	vsnprintf(text, sizeof text, fmt, ap);
 	if (number > 1) {
 		fprintf(stderr, "QM_CAT:%d: %s: %s\n", number, level, text);
-		ulog("QM_CAT:%d: %s: %s", number, level, text);
+		if (*level != 'I')	/* an answer, not a trouble */
+			ulog("QM_CAT:%d: %s: %s", number, level, text);
 	} else
 		fprintf(stderr, "%s: %s\n", level, text);
 }
