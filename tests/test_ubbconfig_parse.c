@@ -522,6 +522,7 @@ faults_of_libconfig_text_have_their_place(void)
 	ONLY_FAULT(CONFIG_SERVER("MIN = 1; MIN = 2;"), "ubb:6:1: duplicate setting name");
 	ONLY_FAULT(CONFIG_SERVER("MIN = ;"), "ubb:6:1: syntax error");
 	FAULT("resources = { IPCKEY = 1; } @include \"/etc/passwd\"\n", "ubb:1:29: @include is not taken");
+	ONLY_FAULT("version = 1;\n rundir = \"x\n", "ubb:2:11: this string is not closed");
 	ONLY_FAULT("@include \"/etc/passwd\"\n", "ubb:1:1: @include is not taken");
 	FAULT("resources = { };\nbogus = 1;\n", "ubb:2:1: bogus is no section");
 	FAULT("servers = ( 1 );\n", "ubb:1:1: allowed here is { NAME = value; ... }, a server");

@@ -126,8 +126,8 @@ derived_defaults(struct ubb *u)
 {
 	struct ubb_resources *r = &u->res;
 	struct ubb_machine *m;
-	struct ubb_server *s;
 	char prefix[512];
+	size_t i;
 
 	unset(&r->uid, (long)getuid());
 	unset(&r->gid, (long)getgid());
@@ -135,7 +135,8 @@ derived_defaults(struct ubb *u)
 	unset(&r->bblquery, scans(300, r->scanunit_ms));
 	unset(&r->dbblwait, scans(20, r->scanunit_ms));
 	unset(&r->blocktime, scans(60, r->scanunit_ms));
-	for (m = u->machines; m < u->machines + u->n_machines; m++) {
+	for (i = 0; i < u->n_machines; i++) {
+		m = &u->machines[i];
 		unset(&m->uid, r->uid);
 		unset(&m->gid, r->gid);
 		unset(&m->perm, r->perm);
@@ -147,8 +148,8 @@ derived_defaults(struct ubb *u)
 				return false;
 		}
 	}
-	for (s = u->servers; s < u->servers + u->n_servers; s++)
-		unset(&s->max, s->min);
+	for (i = 0; i < u->n_servers; i++)
+		unset(&u->servers[i].max, u->servers[i].min);
 	return true;
 }
 

@@ -46,20 +46,26 @@ ubb_group_by_name(const struct ubb *u, const char *name)
 const struct ubb_server *
 ubb_server_by_id(const struct ubb *u, const char *srvgrp, long srvid)
 {
-	const struct ubb_server *s;
+	size_t i;
 
-	for (s = u->servers; s < u->servers + u->n_servers; s++)
-		if (strcmp(s->srvgrp, srvgrp) == 0 && srvid >= s->srvid && srvid < s->srvid + s->max)
+	for (i = 0; i < u->n_servers; i++) {
+		const struct ubb_server *s = &u->servers[i];
+
+		if (srvid >= s->srvid && srvid < s->srvid + s->max && strcmp(s->srvgrp, srvgrp) == 0)
 			return s;
+	}
 	return NULL;
 }
 
 const struct ubb_service *
 ubb_service_find(const struct ubb *u, const char *name, const char *srvgrp)
 {
-	const struct ubb_service *s, *general = NULL;
+	const struct ubb_service *general = NULL;
+	size_t i;
 
-	for (s = u->services; s < u->services + u->n_services; s++) {
+	for (i = 0; i < u->n_services; i++) {
+		const struct ubb_service *s = &u->services[i];
+
 		if (strcmp(s->name, name) != 0)
 			continue;
 		if (srvgrp != NULL && *s->srvgrp && strcmp(s->srvgrp, srvgrp) == 0)

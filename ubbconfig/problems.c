@@ -10,7 +10,7 @@ static void
 add(struct problems *ps, struct place at, bool warning, const char *fmt, va_list ap)
 {
 	struct problem *v;
-	char *text;
+	char *text, *c;
 	size_t cap;
 
 	*(warning ? &ps->warnings : &ps->errors) += 1;
@@ -25,6 +25,9 @@ add(struct problems *ps, struct place at, bool warning, const char *fmt, va_list
 	}
 	if (vasprintf(&text, fmt, ap) < 0)
 		return;
+	for (c = text; *c; c++)		/* what was found may hold anything; a message is one line */
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
 	ps->v[ps->n] = (struct problem){ .at = at, .warning = warning, .text = text, .serial = ps->n };
 	ps->n++;
 }
@@ -64,15 +67,17 @@ by_place(const void *left, const void *right)
 void
 problems_print(struct problems *ps, FILE *out)
 {
-	const struct problem *p;
+	size_t i;
 
 	if (ps->n > 1)
 		qsort(ps->v, ps->n, sizeof *ps->v, by_place);
 	if (out == NULL)
 		return;
-	for (p = ps->v; p < ps->v + ps->n; p++)
-		fprintf(out, "%s:%d:%d: %s%s\n", p->at.file ? p->at.file : ps->name, p->at.line, p->at.column,
-		    p->warning ? "warning: " : "", p->text);
+	for (i = 0; i < ps->n; i++) {
+		const struct problem *p = &ps->v[i];
+
+		fprintf(out, "%s:%d:%d: %s%s\n", ps->name, p->at.line, p->at.column, p->warning ? "warning: " : "", p->text);
+	}
 	if (ps->errors + ps->warnings > MOST)
 		fprintf(out, "%s:1:1: %d more messages are not shown\n", ps->name, ps->errors + ps->warnings - MOST);
 }

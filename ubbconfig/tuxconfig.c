@@ -135,6 +135,8 @@ look_through(const char *text, struct problems *ps)
 		if (octal)
 			problem_error(ps, at, "%.*s: numbers have no octal form here; write it as a string, \"%.*s\"", (int)(n < 40 ? n : 40), p,
 			    (int)(n < 40 ? n : 40), p);
+		if (*p == '"' && (n < 2 || p[n - 1] != '"'))
+			problem_error(ps, at, "this string is not closed; a closing \" is missing");
 		if (*p == '@')
 			problem_error(ps, at, "@include is not taken; the configuration must be one file");
 		if (n == 0)
@@ -176,14 +178,15 @@ static struct place
 place_of(const struct reader *rd, const config_setting_t *s)
 {
 	unsigned line = config_setting_source_line(s);
-	const char *name = config_setting_name(s), *start, *found;
+	const char *name = config_setting_name(s), *start, *end, *found;
 	struct place at = { .line = (int)line, .column = 1 };
 
 	if (line == 0 || line > rd->n_lines)
 		return at;
 	start = rd->line[line - 1];
-	found = name ? strstr(start, name) : start + strspn(start, " \t(,");
-	if (found != NULL && (size_t)(found - start) < strcspn(start, "\n"))
+	end = line < rd->n_lines ? rd->line[line] : start + strlen(start);
+	found = name ? memmem(start, (size_t)(end - start), name, strlen(name)) : start + strspn(start, " \t(,");
+	if (found != NULL && found < end)
 		at.column = (int)(found - start) + 1;
 	return at;
 }
@@ -397,13 +400,13 @@ read_failed(char **why, const char *path, const char *text)
 static char *
 first_problem(struct problems *ps)
 {
-	const struct problem *p;
 	char *line = NULL;
+	size_t i;
 
 	problems_print(ps, NULL);
-	for (p = ps->v; p < ps->v + ps->n && p->warning; p++)
+	for (i = 0; i < ps->n && ps->v[i].warning; i++)
 		;
-	if (p == ps->v + ps->n || asprintf(&line, "%s:%d:%d: %s", ps->name, p->at.line, p->at.column, p->text) < 0)
+	if (i == ps->n || asprintf(&line, "%s:%d:%d: %s", ps->name, ps->v[i].at.line, ps->v[i].at.column, ps->v[i].text) < 0)
 		return NULL;
 	return line;
 }

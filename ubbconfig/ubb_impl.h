@@ -12,8 +12,8 @@
 
 #include "ubb.h"
 
-/* Where something stands.  file NULL: the file that is being read; columns count bytes from 1. */
-struct place { const char *file; int line, column; };
+/* Where something stands in the file that is read; columns count bytes from 1. */
+struct place { int line, column; };
 
 /* --- problems.c: errors and warnings, gathered and then printed in the order of the file --- */
 struct problem { struct place at; bool warning; char *text; size_t serial; };
