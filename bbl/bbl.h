@@ -37,6 +37,6 @@ void server_queue_name(const struct server *s, char *buf, size_t size);
 /* Run the server's program.  0: s->pid, pidfd, why_fd are set; -1 with the cause in why. */
 int server_spawn(struct bbl *b, struct server *s, char *why, size_t size);
 void server_run_rcmd(struct bbl *b, const struct server *s);	/* not waited for */
-int tms_check(const struct bbl *b, const struct ubb_group *g, char *why, size_t size);	/* can OPENINFO be opened? */
+int tms_check(const struct ubb_group *g, char *why, size_t size);	/* can OPENINFO be opened? */
 
 #endif

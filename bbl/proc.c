@@ -112,6 +112,17 @@ places_add(char **why, const char *more)
 	}
 }
 
+static bool	/* is it in the list already?  PATH may name a directory twice */
+places_hold(const char *why, const char *path)
+{
+	size_t n = strlen(path);
+
+	for (const char *p = why; p != NULL && (p = strstr(p, path)) != NULL; p += n)
+		if ((p == why || p[-1] == ' ') && (p[n] == ',' || p[n] == '\0'))
+			return true;
+	return false;
+}
+
 static bool
 look_in(const char *dir, size_t len, const char *name, char *buf, size_t size, char **places)
 {
@@ -121,7 +132,8 @@ look_in(const char *dir, size_t len, const char *name, char *buf, size_t size, c
 		return false;
 	if (is_program(buf))
 		return true;
-	places_add(places, buf);
+	if (!places_hold(*places, buf))
+		places_add(places, buf);
 	return false;
 }
 

@@ -36,8 +36,11 @@ server_is_tms(const struct server *s)
 void
 registry_open(struct registry *r, const struct ubb *ubb)
 {
+	const struct ubb_machine *m = ubb_machine_here(ubb);
+
 	memset(r, 0, sizeof *r);
 	r->ubb = ubb;
+	r->max_accessers = m != NULL && m->maxaccessers > 0 ? m->maxaccessers : ubb->res.maxaccessers;
 	r->next_client = 1;
 }
 
@@ -108,14 +111,6 @@ accessers(const struct registry *r)
 	return n;
 }
 
-static long
-max_accessers(const struct registry *r)
-{
-	const struct ubb_machine *m = ubb_machine_here(r->ubb);
-
-	return m != NULL && m->maxaccessers > 0 ? m->maxaccessers : r->ubb->res.maxaccessers;
-}
-
 static int	/* May this row be?  Nothing is taken yet. */
 registry_may_add(const struct registry *r, const char *group, long srvid, const struct ubb_server *conf, char *why, size_t size)
 {
@@ -132,9 +127,9 @@ registry_may_add(const struct registry *r, const char *group, long srvid, const 
 		    r->ubb->res.maxservers, srvid, group);
 		return TPELIMIT;
 	}
-	if (conf != NULL && (long)accessers(r) >= max_accessers(r)) {
+	if (conf != NULL && (long)accessers(r) >= r->max_accessers) {
 		snprintf(why, size, "MAXACCESSERS %ld is reached, server %ld of group %s finds no place",
-		    max_accessers(r), srvid, group);
+		    r->max_accessers, srvid, group);
 		return TPELIMIT;
 	}
 	return 0;
@@ -148,7 +143,7 @@ registry_add(struct registry *r, const char *group, long srvid, struct server **
 	int rc;
 
 	*out = NULL;
-	if (conf != NULL && (long)accessers(r) >= max_accessers(r))
+	if (conf != NULL && (long)accessers(r) >= r->max_accessers)
 		registry_sweep_clients(r);
 	if ((rc = registry_may_add(r, group, srvid, conf, why, why_size)) != 0)
 		return rc;
@@ -315,9 +310,9 @@ registry_join(struct registry *r, const char *usrname, const char *cltname, pid_
 	struct client *c, **grown;
 
 	*out = NULL;
-	if ((long)accessers(r) >= max_accessers(r))
+	if ((long)accessers(r) >= r->max_accessers)
 		registry_sweep_clients(r);
-	if ((long)accessers(r) >= max_accessers(r) && strcmp(cltname, "tmadmin") != 0)
+	if ((long)accessers(r) >= r->max_accessers && strcmp(cltname, "tmadmin") != 0)
 		return TPENOENT;
 	if ((grown = realloc(r->clients, (r->n_clients + 1) * sizeof *grown)) == NULL)
 		return TPEOS;

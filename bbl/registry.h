@@ -77,6 +77,7 @@ struct client {
 
 struct registry {
 	const struct ubb *ubb;
+	long max_accessers;		/* of this machine */
 	size_t n_servers, n_clients, n_offers;
 	struct server **servers;
 	struct client **clients;

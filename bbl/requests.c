@@ -299,8 +299,7 @@ op_join(struct bbl *b, const struct ask *q, struct answer *a)
 
 	a->status = registry_join(&b->reg, arg(q, "usrname"), arg(q, "cltname"), (pid_t)record_long(q->args, "pid", 0), &c);
 	if (a->status != 0) {
-		refuse(a, a->status, "MAXACCESSERS %ld is reached, client %s finds no place", b->app.ubb->res.maxaccessers,
-		    arg(q, "cltname"));
+		refuse(a, a->status, "MAXACCESSERS %ld is reached, client %s finds no place", b->reg.max_accessers, arg(q, "cltname"));
 		return true;
 	}
 	if ((r = answer_record(a)) == NULL)
@@ -334,7 +333,7 @@ start_tms(struct bbl *b, const struct ubb_group *g, long srvid, struct answer *a
 	} else if (strcmp(g->tmsname, "TMS_QM") != 0 && strcmp(g->tmsname, "TMS") != 0) {
 		refuse(a, TPENOENT, "TMSNAME %s of group %s: TMS_QM and TMS are known; a transaction manager server of one's own "
 		    "cannot be run", g->tmsname, g->name);
-	} else if (tms_check(b, g, a->text, sizeof a->text) != 0) {
+	} else if (tms_check(g, a->text, sizeof a->text) != 0) {
 		a->status = TPERMERR;
 	} else if ((a->status = registry_add(&b->reg, g->name, srvid, &s, a->text, sizeof a->text)) == 0) {
 		a->text[0] = '\0';

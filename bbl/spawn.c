@@ -269,12 +269,11 @@ server_run_rcmd(struct bbl *b, const struct server *s)
 }
 
 int
-tms_check(const struct bbl *b, const struct ubb_group *g, char *why, size_t size)
+tms_check(const struct ubb_group *g, char *why, size_t size)
 {
 	char path[4096], space[128], *cause = NULL;
 	struct device d;
 
-	(void)b;
 	if (strcmp(g->tmsname, "TMS_QM") != 0)
 		return 0;
 	if (openinfo_split(g->openinfo, path, sizeof path, space, sizeof space) != 0) {
@@ -282,8 +281,7 @@ tms_check(const struct bbl *b, const struct ubb_group *g, char *why, size_t size
 		return -1;
 	}
 	if (device_read(path, &d, &cause) != 0) {
-		snprintf(why, size, "OPENINFO of group %s: device %s: %s", g->name, path,
-		    cause != NULL ? cause : "cannot be read");
+		snprintf(why, size, "OPENINFO of group %s: %s", g->name, cause != NULL ? cause : path);
 		free(cause);
 		return -1;
 	}

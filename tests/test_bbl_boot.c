@@ -46,10 +46,10 @@ server_main(int argc, char **argv)
 			conf.grpno = atol(optarg);
 		else if (c == 'i')
 			conf.srvid = atol(optarg);
-	if (tuxconfig_read(getenv("TUXCONFIG"), &u, &why) != 0)
-		return 10;
 	if (strcmp(how, "fail") == 0)
 		return 3;
+	if (tuxconfig_read(getenv("TUXCONFIG"), &u, &why) != 0)
+		return 10;
 	ubb_server_endpoint(u, conf.grpno, conf.srvid, endpoint, sizeof endpoint);
 	ubb_bbl_endpoint(u, bbl, sizeof bbl);
 	snprintf(program, sizeof program, "%s/bin/BBL", getenv("TUXDIR"));
@@ -68,7 +68,7 @@ server_main(int argc, char **argv)
 		return 12;
 	bb_agent_ready(agent);
 	if (strcmp(how, "crash") == 0)
-		abort();
+		kill(getpid(), SIGKILL);
 	p.fd = bb_agent_wake_fd(agent);
 	while (strcmp(how, "leave") != 0 && (!bb_agent_stopping(agent) || strcmp(how, "deaf") == 0))
 		if (strcmp(how, "deaf") == 0)
@@ -347,14 +347,13 @@ static void
 maxgen_and_restart_n_hold(void)
 {
 	application(G1, servers(fake(1, "crash", "RESTART=Y MAXGEN=3 GRACE=3600"), fake(2, "good", ""), ""));
-	CU_ASSERT_EQUAL(sh("ulimit -c 0; tmboot -y"), 0);
+	CU_ASSERT_EQUAL(sh("tmboot -y"), 0);
 	CU_ASSERT_TRUE(wait_until(server_1_is_gone));
 	CU_ASSERT_EQUAL(resolve("SVC1"), -1);
 	CU_ASSERT_EQUAL(sh("grep -c 'restarted in' ULOG*"), 0);
 	CU_ASSERT_STRING_EQUAL(said, "2\n");
 	CU_ASSERT_EQUAL(sh("grep 'not restarted: MAXGEN=3' ULOG*"), 0);
 	CU_ASSERT_EQUAL(resolve("SVC2"), 1);
-	sh("truncate -s 0 stderr");
 	application_done();
 }
 
