@@ -4,16 +4,13 @@
 #ifndef GIVEN_SPACE_H
 #define GIVEN_SPACE_H
 
-#include <CUnit/Basic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "device.h"
 #include "qspace.h"
+#include "unit.h"
 
 struct given_space { char dir[64], device[96]; struct qspace_params params; struct qspace *qs; };
 
@@ -239,21 +236,6 @@ stat_of(struct given_space *g, const char *queue)
 
 	CU_ASSERT_EQUAL(qspace_queue_get(g->qs, queue, NULL, &st), 0);
 	return st;
-}
-
-static inline int
-run_suite(const char *name, CU_TestInfo *tests)
-{
-	CU_SuiteInfo suites[] = { { name, NULL, NULL, NULL, NULL, tests }, CU_SUITE_INFO_NULL };
-	unsigned failed;
-
-	if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-		return 2;
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	failed = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed != 0;
 }
 
 #endif

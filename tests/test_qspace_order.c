@@ -1,0 +1,173 @@
+/*
+ * Keys sort as the queue delivers; identifiers lead back to them; stored records come back as they went in.
+ */
+#include "given_space.h"
+#include "qspace_impl.h"
+
+static const uint8_t fifo[4] = { QC_FIFO }, lifo[4] = { QC_LIFO };
+static const uint8_t all[4] = { QC_PRIORITY, QC_TIME, QC_EXPIRATION, QC_FIFO };
+
+static struct okey
+key(const uint8_t order[4], int32_t priority, int64_t available_us, int64_t expires_us, bool top, uint64_t seq)
+{
+	struct qorder_values v = { priority, available_us, expires_us };
+	struct okey k;
+
+	qorder_key(&k, 7, order, &v, top, seq);
+	return k;
+}
+
+static bool
+sorts_before(struct okey a, struct okey b)
+{
+	return qorder_compare(a.b, a.n, b.b, b.n) < 0 && qorder_compare(b.b, b.n, a.b, a.n) > 0;
+}
+
+static void
+first_come_first_served_or_the_other_way_round(void)
+{
+	CU_ASSERT_TRUE(sorts_before(key(fifo, 50, 1, 0, false, 1), key(fifo, 50, 1, 0, false, 2)));
+	CU_ASSERT_TRUE(sorts_before(key(fifo, 50, 1, 0, false, 255), key(fifo, 50, 1, 0, false, 256)));
+	CU_ASSERT_TRUE(sorts_before(key(lifo, 50, 1, 0, false, 2), key(lifo, 50, 1, 0, false, 1)));
+}
+
+static void
+criteria_count_in_their_order(void)
+{
+	CU_ASSERT_TRUE(sorts_before(key(all, 90, 9000, 9000, false, 9), key(all, 10, 1000, 1000, false, 1)));
+	CU_ASSERT_TRUE(sorts_before(key(all, 50, 1000, 9000, false, 9), key(all, 50, 9000, 1000, false, 1)));
+	CU_ASSERT_TRUE(sorts_before(key(all, 50, 1000, 1000, false, 9), key(all, 50, 1000, 9000, false, 1)));
+	CU_ASSERT_TRUE(sorts_before(key(all, 50, 1000, 9000, false, 9), key(all, 50, 1000, 0, false, 1)));
+	CU_ASSERT_TRUE(sorts_before(key(all, 50, 1000, 9000, false, 1), key(all, 50, 1000, 9000, false, 9)));
+}
+
+static void
+top_goes_ahead_of_all_and_the_last_one_first(void)
+{
+	CU_ASSERT_TRUE(sorts_before(key(all, 1, 9000, 0, true, 5), key(all, 100, 0, 1, false, 1)));
+	CU_ASSERT_TRUE(sorts_before(key(all, 1, 9000, 0, true, 6), key(all, 100, 0, 1, true, 5)));
+}
+
+static void
+before_is_directly_ahead_and_nests(void)
+{
+	struct okey a = key(fifo, 50, 0, 0, false, 10), b = key(fifo, 50, 0, 0, false, 11), b1, b2, b11, k;
+	int depth = 0;
+
+	CU_ASSERT_EQUAL_FATAL(qorder_before(&b1, &b, 12), 0);
+	CU_ASSERT_EQUAL_FATAL(qorder_before(&b2, &b, 13), 0);
+	CU_ASSERT_EQUAL_FATAL(qorder_before(&b11, &b1, 14), 0);
+	CU_ASSERT_TRUE(sorts_before(a, b11));
+	CU_ASSERT_TRUE(sorts_before(b11, b1));
+	CU_ASSERT_TRUE(sorts_before(b1, b2));
+	CU_ASSERT_TRUE(sorts_before(b2, b));
+	for (k = b; qorder_before(&b1, &k, 20) == 0; k = b1)
+		depth++;
+	CU_ASSERT_TRUE(depth >= 10);	/* then an error, never a key that is cut off */
+}
+
+static void
+an_identifier_leads_to_its_key(void)
+{
+	const uint8_t space[4] = { 1, 2, 3, 4 };
+	const uint8_t *orders[] = { fifo, lifo, all };
+	uint8_t id[TMMSGIDLEN], zero[TMMSGIDLEN] = { 0 };
+	struct msgid_parts p;
+
+	for (int i = 0; i < 3; i++)
+		for (int top = 0; top < 2; top++) {
+			struct okey k = key(orders[i], 50, INT64_C(1700000000000000), 0, top, 0x1122334455667788);
+			qorder_msgid(id, space, i == 1, &k, 0x1122334455667788, false);
+			CU_ASSERT_EQUAL(qorder_msgid_parse(id, &p), 0);
+			CU_ASSERT_EQUAL(p.np, i == 1);
+			CU_ASSERT_EQUAL(p.queue, 7);
+			CU_ASSERT_EQUAL(p.key.n, k.n);
+			CU_ASSERT_EQUAL(memcmp(p.key.b, k.b, k.n), 0);
+			CU_ASSERT_EQUAL(qorder_seq(&p.key, i == 1), 0x1122334455667788);
+		}
+	CU_ASSERT_NOT_EQUAL(qorder_msgid_parse(zero, &p), 0);
+	memset(id, 0xff, sizeof id);
+	CU_ASSERT_NOT_EQUAL(qorder_msgid_parse(id, &p), 0);
+	memset(id, 0xff, sizeof id);
+	id[0] = 0x51;
+	CU_ASSERT_NOT_EQUAL(qorder_msgid_parse(id, &p), 0);
+}
+
+static void	/* Every truncation is refused, and so is one byte too many. */
+records_come_back_and_damaged_ones_do_not(void)
+{
+	struct qrecord r = { .seq = 77, .queue = 3 }, back;
+	struct wr w = { 0 };
+	uint8_t *copy;
+
+	r.m = (struct qmsg){ .flags = TPQCORRID | TPQREPLYQ | TPQFAILUREQ | TPQPRIORITY, .priority = 99, .urcode = -5, .appkey = 9,
+	    .cltid = { 1, -2, 3, 4 }, .persistent = true, .enqueued_us = 11, .available_us = 12, .expires_us = 13, .has_body = true,
+	    .body = (const uint8_t *)"hello", .body_len = 5, .reply_qos = 4 };
+	memset(r.m.corrid, 0xc0, sizeof r.m.corrid);
+	memset(r.m.msgid, 0x51, sizeof r.m.msgid);
+	snprintf(r.m.replyqueue, sizeof r.m.replyqueue, "%s", "REPLIES");
+	snprintf(r.m.failurequeue, sizeof r.m.failurequeue, "%s", "FAILURES");
+	snprintf(r.m.type, sizeof r.m.type, "%s", "X_OCTET");
+	snprintf(r.m.subtype, sizeof r.m.subtype, "%s", "subtype");
+	snprintf(r.origin.queue, sizeof r.origin.queue, "%s", "orders");
+	snprintf(r.origin.reason, sizeof r.origin.reason, "%s", "because");
+	r.origin.retries = 4;
+	qrecord_encode(&w, &r);
+	CU_ASSERT_TRUE_FATAL(wr_ok(&w));
+	CU_ASSERT_EQUAL(qrecord_decode(w.p, w.len, &back), 0);
+	CU_ASSERT_EQUAL(back.seq, 77);
+	CU_ASSERT_EQUAL(back.m.urcode, -5);
+	CU_ASSERT_EQUAL(back.m.cltid[1], -2);
+	CU_ASSERT_STRING_EQUAL(back.m.replyqueue, "REPLIES");
+	CU_ASSERT_STRING_EQUAL(back.m.failurequeue, "FAILURES");
+	CU_ASSERT_STRING_EQUAL(back.origin.reason, "because");
+	CU_ASSERT_EQUAL(back.m.body_len, 5);
+	CU_ASSERT_EQUAL(memcmp(back.m.body, "hello", 5), 0);
+	CU_ASSERT_EQUAL(back.m.persistent, true);
+	for (size_t n = 0; n < w.len; n++) {
+		copy = malloc(n + 1);
+		memcpy(copy, w.p, n);
+		CU_ASSERT_NOT_EQUAL(qrecord_decode(copy, n, &back), 0);
+		free(copy);
+	}
+	wr_u8(&w, 0);
+	CU_ASSERT_NOT_EQUAL(qrecord_decode(w.p, w.len, &back), 0);
+	wr_free(&w);
+}
+
+static void
+order_values_come_back(void)
+{
+	struct oval v = { .rid = { 70000, 300 }, .seq = 5, .bytes = 1 << 20, .flags = OV_CORRID, .expires_us = 99 }, back;
+	uint8_t b[OVAL_MAX];
+	size_t n;
+
+	for (uint32_t retries = 0; retries < 2; retries++) {
+		v.retries = retries;
+		v.failed_us = retries ? 1234 : 0;
+		n = oval_encode(b, &v);
+		CU_ASSERT_EQUAL(oval_decode(b, n, &back), 0);
+		CU_ASSERT_EQUAL(back.rid.page, 70000);
+		CU_ASSERT_EQUAL(back.rid.slot, 300);
+		CU_ASSERT_EQUAL(back.retries, retries);
+		CU_ASSERT_EQUAL(back.failed_us, v.failed_us);
+		CU_ASSERT_EQUAL(back.flags, OV_CORRID);
+		for (size_t i = 0; i < n; i++)
+			CU_ASSERT_NOT_EQUAL(oval_decode(b, i, &back), 0);
+	}
+}
+
+int
+main(void)
+{
+	static const struct unit_test tests[] = {
+		UNIT(first_come_first_served_or_the_other_way_round),
+		UNIT(criteria_count_in_their_order),
+		UNIT(top_goes_ahead_of_all_and_the_last_one_first),
+		UNIT(before_is_directly_ahead_and_nests),
+		UNIT(an_identifier_leads_to_its_key),
+		UNIT(records_come_back_and_damaged_ones_do_not),
+		UNIT(order_values_come_back),
+	};
+	return unit_run("qspace order", tests, UNIT_COUNT(tests));
+}
