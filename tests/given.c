@@ -267,6 +267,7 @@ given_done(struct given *g)
 
 /* --- looking --- */
 
+struct given *given_standing(void) { return standing; }
 const char *given_dir(const struct given *g) { return g->dir; }
 const char *given_tuxdir(const struct given *g) { return g->tuxdir; }
 long given_ipckey(const struct given *g) { return g->key; }

@@ -123,32 +123,42 @@ only_the_queue_manager_fails(struct given *g, const char *reason)
 	ran_free(&r);
 }
 
+#define SERVED_BY_QX "TMQUEUE SRVGRP=QX SRVID=1 CLOPT=\"-s QSPACE:TMQUEUE\"\n"
+
 static struct given *
 given_service_and(const char *group)
 {
-	char servers[] = "TMQUEUE SRVGRP=QX SRVID=1 CLOPT=\"-s QSPACE:TMQUEUE\"\n";
-	struct given *g;
-
-	g = given_system(&(struct given_conf){ .server_source = echo_service, .server_services = "-s ECHO", .no_queue_group = true,
-	    .groups = group, .servers = servers, .not_booted = true });
-	return g;
+	return given_system(&(struct given_conf){ .server_source = echo_service, .server_services = "-s ECHO", .no_queue_group = true,
+	    .groups = group, .servers = SERVED_BY_QX, .not_booted = true });
 }
 
 static void
-a_group_without_tms_qm_does_not_boot_its_queue_manager(void)
+a_queue_manager_in_a_group_without_tms_qm_is_told(void)
 {
-	struct given *g = given_service_and("QX LMID=SITE1 GRPNO=5 OPENINFO=\"TUXEDO/QM:/nowhere/QUE:QSPACE\"\n");
+	struct given *g = given_system(&(struct given_conf){ .only_files = true, .no_queue_group = true, .servers = SERVED_BY_QX,
+	    .groups = "QX LMID=SITE1 GRPNO=5 OPENINFO=\"TUXEDO/QM:/nowhere/QUE:QSPACE\"\n" });
 
-	only_the_queue_manager_fails(g, "TMS_QM");
+	refused(g, "ubb:", "TMS_QM");
 	given_done(g);
 }
 
 static void
-an_openinfo_that_opens_nothing_is_told(void)
+an_openinfo_that_cannot_open_anything_is_told(void)
 {
-	struct given *g = given_service_and("QX LMID=SITE1 GRPNO=5 TMSNAME=TMS_QM TMSCOUNT=2 OPENINFO=\"SOMETHING/ELSE:x\"\n");
+	struct given *g = given_system(&(struct given_conf){ .only_files = true, .no_queue_group = true, .servers = SERVED_BY_QX,
+	    .groups = "QX LMID=SITE1 GRPNO=5 TMSNAME=TMS_QM TMSCOUNT=2 OPENINFO=\"SOMETHING/ELSE:x\"\n" });
 
-	only_the_queue_manager_fails(g, "OPENINFO");
+	refused(g, "ubb:", "SOMETHING/ELSE");
+	given_done(g);
+}
+
+static void
+an_openinfo_that_names_no_space_is_told(void)
+{
+	struct given *g = given_system(&(struct given_conf){ .server_source = echo_service, .server_services = "-s ECHO", .not_booted = true });
+
+	free(given_ok(g, NULL, "sed -i 's;/QUE:QSPACE;/QUE:NOSPACE;' ubb && tmloadcf -y ubb"));
+	only_the_queue_manager_fails(g, "NOSPACE");
 	given_done(g);
 }
 
@@ -500,8 +510,9 @@ main(void)
 		UNIT(a_missing_section_is_told),
 		UNIT(two_servers_with_one_id_are_told),
 		UNIT(every_fault_of_a_file_is_told_in_one_run),
-		UNIT(a_group_without_tms_qm_does_not_boot_its_queue_manager),
-		UNIT(an_openinfo_that_opens_nothing_is_told),
+		UNIT(a_queue_manager_in_a_group_without_tms_qm_is_told),
+		UNIT(an_openinfo_that_cannot_open_anything_is_told),
+		UNIT(an_openinfo_that_names_no_space_is_told),
 		UNIT(a_device_that_is_missing_is_told),
 		UNIT(a_device_of_another_version_is_left_alone),
 		UNIT(a_device_that_somebody_owns_is_not_opened_twice),

@@ -167,32 +167,47 @@ zap_load_boot_and_shut_down(void)
 }
 
 /* Monitoring scripts cut these by column. */
+struct shown { const char *command, *row; char *out; };
+
+static bool
+shows_row(void *arg)
+{
+	struct shown *s = arg;
+	struct given *g = given_standing();
+
+	free(s->out);
+	s->out = given_ok(g, NULL, "echo %s | tmadmin -r 2>/dev/null", s->command);
+	return has(s->out, s->row);
+}
+
+/* Counters come with the servers' heartbeats, so the row may need a moment. */
+static void
+shows(const char *command, const char *heading, const char *row)
+{
+	struct shown s = { command, row, NULL };
+
+	CU_ASSERT_TRUE(wait_until(shows_row, &s, 10));
+	CU_ASSERT_TRUE(has(s.out, heading));
+	if (!has(s.out, row))
+		fprintf(stderr, "\n%s\n", s.out);
+	free(s.out);
+}
+
 static void
 psr_and_psc_have_their_columns(void)
 {
 	struct given *g = given_system(&(struct given_conf){ .queues = "qcreate ORDERS fifo none 0 0 100% 0% \"\"\n" });
-	char *out, *row;
 	int i;
 
 	for (i = 0; i < 4; i++)
 		put("ORDERS", "x");
-	out = given_ok(g, NULL, "echo psr | tmadmin -r 2>/dev/null");
-	CU_ASSERT_TRUE(has(out, "Prog Name      Queue Name  Grp Name      ID RqDone Load Done Current Service\n"
-	    "---------      ----------  --------      -- ------ --------- ---------------\n"));
-	row = strstr(out, "\nTMQUEUE ");
-	if (row == NULL || !has(row, "TMQUEUE        00002.00001 QUE1           1      4       200 (  IDLE )"))
-		fprintf(stderr, "\n%s\n", out);
-	CU_ASSERT_TRUE(has(row, "TMQUEUE        00002.00001 QUE1           1      4       200 (  IDLE )"));
-	CU_ASSERT_TRUE(has(out, "BBL "));
-	CU_ASSERT_TRUE(has(out, "TMS_QM"));
-	free(out);
-	out = given_ok(g, NULL, "echo psc | tmadmin -r 2>/dev/null");
-	CU_ASSERT_TRUE(has(out, "Service Name Routine Name Prog Name  Grp Name  ID    Machine  # Done Status\n"
-	    "------------ ------------ ---------  --------  --    -------  ------ ------\n"));
-	if (!has(out, "QSPACE       TMQUEUE      TMQUEUE    QUE1       1      SITE1       4 AVAIL"))
-		fprintf(stderr, "\n%s\n", out);
-	CU_ASSERT_TRUE(has(out, "QSPACE       TMQUEUE      TMQUEUE    QUE1       1      SITE1       4 AVAIL"));
-	free(out);
+	shows("psr", "Prog Name      Queue Name  Grp Name      ID RqDone Load Done Current Service\n"
+	    "---------      ----------  --------      -- ------ --------- ---------------\n",
+	    "\nTMQUEUE        00002.00001 QUE1           1      4       200 (  IDLE )\n");
+	shows("psr", "\nBBL ", "\nTMS_QM         QUE1_TMS    QUE1       30001      0         0 (  IDLE )\n");
+	shows("psc", "Service Name Routine Name Prog Name  Grp Name  ID    Machine  # Done Status\n"
+	    "------------ ------------ ---------  --------  --    -------  ------ ------\n",
+	    "\nQSPACE       TMQUEUE      TMQUEUE    QUE1       1      SITE1       4 AVAIL\n");
 	given_done(g);
 }
 
@@ -207,7 +222,7 @@ log_lines_can_be_split(void)
 	CU_ASSERT_STRING_EQUAL(out, "");
 	free(out);
 	CU_ASSERT_TRUE(given_logged(g, "!BBL."));
-	CU_ASSERT_TRUE(given_logged(g, "!TMQUEUE."));
+	CU_ASSERT_TRUE(given_logged(g, "!tmloadcf."));
 	given_done(g);
 }
 
