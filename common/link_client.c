@@ -32,10 +32,11 @@ set_options(void *socket)
 {
 	int64_t max = LINK_MAX_MESSAGE;
 
-	/* Immediate: nothing is queued while there is no connection.  Unlimited receiving: replies are what we asked
-	 * for, and a socket that stopped reading would not answer its server's heartbeats. */
-	if (link_set_int(socket, ZMQ_IMMEDIATE, 1) != 0 || link_set_int(socket, ZMQ_SNDHWM, LINK_HWM) != 0 ||
-	    link_set_int(socket, ZMQ_RCVHWM, 0) != 0 || link_set_int(socket, ZMQ_LINGER, 0) != 0 ||
+	/* Not ZMQ_IMMEDIATE: at a disconnect it drops the replies that came just before; sends wait for the handshake instead.
+	 * Unlimited receiving: replies are what we asked for, and a socket that stopped reading would not answer its
+	 * server's heartbeats. */
+	if (link_set_int(socket, ZMQ_SNDHWM, LINK_HWM) != 0 || link_set_int(socket, ZMQ_RCVHWM, 0) != 0 ||
+	    link_set_int(socket, ZMQ_LINGER, 0) != 0 ||
 	    link_set_int(socket, ZMQ_RECONNECT_IVL, RECONNECT_MS) != 0 ||
 	    link_set_int(socket, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS) != 0)
 		return -1;
@@ -163,10 +164,12 @@ link_client_send(struct link_client *c, const void *head, size_t head_len, const
 	while (rc == LINK_OK) {
 		if (hear(c))
 			rc = LINK_GONE;
-		else if ((rc = try_send(c, head, head_len, body, &frame, &made)) != LINK_TIMEOUT)
+		else if (c->up && (rc = try_send(c, head, head_len, body, &frame, &made)) != LINK_TIMEOUT)
 			break;
-		else
+		else if (c->up)
 			rc = link_pause(fds, 2, deadline_us, -1);
+		else	/* the monitor alone tells of the handshake */
+			rc = link_pause(fds + 1, 1, deadline_us, -1);
 	}
 	if (rc != LINK_OK && made)
 		zmq_msg_close(&frame);
