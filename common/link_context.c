@@ -101,11 +101,20 @@ link_check_path(const char *endpoint)
 }
 
 #ifdef __SANITIZE_THREAD__
-/* libzmq is not built for the thread sanitizer, which would take its lock-free queues for races. */
+/* libzmq is not built for the thread sanitizer, which would take its lock-free queues for races.  And a child may make sockets,
+ * so threads, of its own. */
 const char *__tsan_default_suppressions(void);
+const char *__tsan_default_options(void);
+
 __attribute__((visibility("default"))) const char *
 __tsan_default_suppressions(void)
 {
 	return "called_from_lib:libzmq.so\n";
+}
+
+__attribute__((visibility("default"))) const char *
+__tsan_default_options(void)
+{
+	return "die_after_fork=0";
 }
 #endif

@@ -1,7 +1,7 @@
 /*
  * link: sockets between processes, their death, and what a peer may do wrong.
  *
- * Servers that must die or hang are child processes: a program of one line each, at the top.
+ * Peers that must die, hang or exit are processes of their own: this program again, with a role as its argument.
  */
 #include "unit.h"
 
@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -24,6 +25,11 @@
 #include "ulog.h"
 
 /* --- given --- */
+
+enum { SLOW_READERS = 200, SLOW_EACH = 2, SLEEPER_ASKS = 600 };
+
+static bool playing;		/* a role, where CUnit is not at home */
+#define MUST(what) do { if (!(what)) { if (playing) _exit(3); CU_FAIL_FATAL(#what); } } while (0)
 
 static char dir[64], endpoint[128];
 static char log_dir[] = "/tmp/test_link_log.XXXXXX";	/* one for all: the prefix is fixed at the first line */
@@ -56,7 +62,7 @@ server(void)
 {
 	struct link_server *s = NULL;
 
-	CU_ASSERT_EQUAL_FATAL(link_server_open(endpoint, 0600, &s), LINK_OK);
+	MUST(link_server_open(endpoint, 0600, &s) == LINK_OK);
 	return s;
 }
 
@@ -65,7 +71,7 @@ client(void)
 {
 	struct link_client *c = NULL;
 
-	CU_ASSERT_EQUAL_FATAL(link_client_open(endpoint, &c), LINK_OK);
+	MUST(link_client_open(endpoint, &c) == LINK_OK);
 	return c;
 }
 
@@ -112,30 +118,130 @@ serve_one(struct link_server *s)
 {
 	struct link_msg m;
 
-	CU_ASSERT_EQUAL_FATAL(link_server_recv(s, &m, in_ms(10000), -1), LINK_OK);
+	MUST(link_server_recv(s, &m, in_ms(10000), -1) == LINK_OK);
 	answer(s, &m);
 	link_msg_done(&m);
 }
 
-static pid_t	/* a server in a process of its own, until it is killed */
-server_process(void)
+/* --- other processes --- */
+
+static pid_t
+process(const char *role)
+{
+	char *argv[] = { (char[]){ "test_common_link" }, (char *)(uintptr_t)role, endpoint, NULL };
+	pid_t pid;
+
+	CU_ASSERT_EQUAL_FATAL(posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ), 0);
+	return pid;
+}
+
+static int	/* a server, until it is killed; "silent" gets no answer */
+role_server(void)
 {
 	struct link_server *s;
 	struct link_msg m;
-	pid_t pid = fork();
 
-	if (pid != 0)
-		return pid;
 	if (link_server_open(endpoint, 0600, &s) != LINK_OK)
-		_exit(1);
+		return 1;
 	for (;;)
 		if (link_server_recv(s, &m, LINK_FOREVER, -1) == LINK_OK) {
-			if (m.head_len == 6 && memcmp(m.head, "silent", 6) == 0)
-				;
-			else
+			if (m.head_len != 6 || memcmp(m.head, "silent", 6) != 0)
 				answer(s, &m);
 			link_msg_done(&m);
 		}
+}
+
+static int	/* a server that answers eight times, closes and ends */
+role_eight(void)
+{
+	struct link_server *s = server();
+
+	for (int i = 0; i < 8; i++)
+		serve_one(s);
+	link_server_close(s);
+	return 0;
+}
+
+static int	/* two hundred clients that ask for all and read one after the other */
+role_slow_readers(void)
+{
+	static struct link_client *c[SLOW_READERS];
+	struct link_msg m;
+	int bad = 0;
+
+	for (int i = 0; i < SLOW_READERS; i++)
+		c[i] = client();
+	for (int i = 0; i < SLOW_READERS * SLOW_EACH; i++)
+		bad += ask(c[i % SLOW_READERS], "body 1000000") != LINK_OK;
+	for (int i = 0; i < SLOW_READERS * SLOW_EACH; i++) {
+		bad += link_client_recv(c[i % SLOW_READERS], &m, in_ms(30000)) != LINK_OK || m.body_len != 1000000;
+		link_msg_done(&m);
+	}
+	for (int i = 0; i < SLOW_READERS; i++) {
+		bad += link_client_recv(c[i], &m, 0) != LINK_TIMEOUT;
+		link_client_close(c[i]);
+	}
+	return bad != 0;
+}
+
+static int	/* a client that asks and then hangs */
+role_sleeper(void)
+{
+	struct link_client *c = client();
+
+	for (int i = 0; i < SLEEPER_ASKS; i++)
+		ask(c, "sleeper");
+	hear(c, 10000);			/* so all is sent */
+	raise(SIGSTOP);
+	return 0;
+}
+
+static struct link_body given_body(size_t n);
+
+static struct link_client *	/* which has megabytes unsent: its server, the parent's child, hangs by now */
+laden(void)
+{
+	struct link_client *c = client();
+	struct link_body b;
+
+	ask(c, "silent");
+	kill(atoi(getenv("HUNG")), SIGSTOP);
+	for (int i = 0; i < 20; i++) {
+		b = given_body(1 << 20);
+		link_client_send(c, "x", 1, &b, in_ms(1000));
+	}
+	return c;
+}
+
+static int
+role_closes_and_exits(void)
+{
+	link_client_close(laden());
+	return 0;
+}
+
+static int
+role_just_exits(void)
+{
+	static struct link_client *c;
+
+	c = laden();
+	return c == NULL;
+}
+
+static int
+play(const char *role)
+{
+	static const struct { const char *name; int (*run)(void); } roles[] = {
+		{ "server", role_server }, { "eight", role_eight }, { "slow readers", role_slow_readers },
+		{ "sleeper", role_sleeper }, { "closes", role_closes_and_exits }, { "exits", role_just_exits },
+	};
+
+	playing = true;
+	for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
+		if (strcmp(roles[i].name, role) == 0)
+			return roles[i].run();
+	return 2;
 }
 
 static void
@@ -205,19 +311,20 @@ many_requests_are_in_flight_at_once(void)
 	dir_done();
 }
 
-static int released;
+static _Atomic int released;
 
 static void
 release(void *p, void *hint)
 {
-	__atomic_fetch_add((int *)hint, 1, __ATOMIC_SEQ_CST);
+	(void)hint;
+	released++;
 	free(p);
 }
 
 static struct link_body
 given_body(size_t n)
 {
-	struct link_body b = { .p = malloc(n > 0 ? n : 1), .n = n, .release = release, .hint = &released };
+	struct link_body b = { .p = malloc(n > 0 ? n : 1), .n = n, .release = release };
 
 	memset((void *)(uintptr_t)b.p, 'x', n);
 	return b;
@@ -256,7 +363,7 @@ bodies_of_any_size_pass_and_are_released_once(void)
 	link_msg_done(&m);
 	link_client_close(c);
 	link_server_close(s);
-	for (int64_t until = in_ms(5000); __atomic_load_n(&released, __ATOMIC_SEQ_CST) < 18 && clock_mono_us() < until; )
+	for (int64_t until = in_ms(5000); released < 18 && clock_mono_us() < until; )
 		sched_yield();
 	CU_ASSERT_EQUAL(released, 18);
 	dir_done();
@@ -297,18 +404,11 @@ static void	/* A server that answers, closes and ends at once: what it said arri
 replies_under_way_survive_the_close(void)
 {
 	struct link_client *c;
-	struct link_server *s;
 	struct link_msg m;
 	pid_t pid;
 
 	given_dir();
-	if ((pid = fork()) == 0) {
-		s = server();
-		for (int i = 0; i < 8; i++)
-			serve_one(s);
-		link_server_close(s);
-		_exit(0);
-	}
+	pid = process("eight");
 	c = client();
 	for (int i = 0; i < 8; i++)
 		CU_ASSERT_EQUAL_FATAL(ask(c, "body 1000000"), LINK_OK);
@@ -360,7 +460,7 @@ a_killed_server_is_gone_after_its_last_reply(void)
 	pid_t pid;
 
 	given_dir();
-	pid = server_process();
+	pid = process("server");
 	c = client();
 	CU_ASSERT_EQUAL(ask(c, "one"), LINK_OK);
 	CU_ASSERT_STRING_EQUAL(hear(c, 5000), "one");
@@ -391,7 +491,7 @@ a_hung_server_is_gone_within_two_seconds(void)
 	pid_t pid;
 
 	given_dir();
-	pid = server_process();
+	pid = process("server");
 	c = client();
 	CU_ASSERT_EQUAL(ask(c, "one"), LINK_OK);
 	CU_ASSERT_STRING_EQUAL(hear(c, 5000), "one");
@@ -430,12 +530,12 @@ a_server_that_came_again_is_another_one(void)
 	pid_t pid;
 
 	given_dir();
-	pid = server_process();
+	pid = process("server");
 	c = client();
 	CU_ASSERT_EQUAL(ask(c, "one"), LINK_OK);
 	CU_ASSERT_STRING_EQUAL(hear(c, 5000), "one");
 	kill_and_wait(pid);
-	pid = server_process();
+	pid = process("server");
 	while (ask(c, "two") == LINK_OK)	/* at once, or as soon as the news is here */
 		if (strcmp(hear(c, 5000), "code -2") == 0)
 			break;
@@ -457,7 +557,7 @@ a_leftover_socket_is_replaced_and_other_files_are_not(void)
 	int fd;
 
 	given_dir();
-	pid = server_process();
+	pid = process("server");
 	while (lstat(endpoint + 6, &st) != 0)
 		sched_yield();
 	kill_and_wait(pid);
@@ -531,7 +631,7 @@ a_reply_to_a_client_that_left_is_dropped(void)
 
 		b = given_body(20000);
 		rc = link_server_send(s, &m.peer, "x", 1, &b);
-		CU_ASSERT_TRUE(rc == LINK_OK || (rc == LINK_GONE && __atomic_load_n(&released, __ATOMIC_SEQ_CST) > before));
+		CU_ASSERT_TRUE(rc == LINK_OK || (rc == LINK_GONE && released > before));
 	} while (rc == LINK_OK);
 	CU_ASSERT_EQUAL(rc, LINK_GONE);
 	link_msg_done(&m);
@@ -542,30 +642,13 @@ a_reply_to_a_client_that_left_is_dropped(void)
 static void	/* Two hundred clients, a megabyte for each, read one after the other. */
 no_reply_to_a_slow_reader_is_lost(void)
 {
-	enum { N = 200, EACH = 2 };
-	static struct link_client *c[N];
 	struct link_server *s;
-	struct link_msg m;
-	int bad = 0, got;
 	pid_t pid;
 
 	given_dir();
 	s = server();
-	if ((pid = fork()) == 0) {
-		for (int i = 0; i < N; i++)
-			c[i] = client();
-		for (int i = 0; i < N * EACH; i++)
-			bad += ask(c[i % N], "body 1000000") != LINK_OK;
-		for (int i = 0; i < N * EACH; i++) {
-			got = link_client_recv(c[i % N], &m, in_ms(30000));
-			bad += got != LINK_OK || m.body_len != 1000000;
-			link_msg_done(&m);
-		}
-		for (int i = 0; i < N; i++)
-			bad += link_client_recv(c[i], &m, 0) != LINK_TIMEOUT;
-		_exit(bad != 0);
-	}
-	for (int i = 0; i < N * EACH; i++)
+	pid = process("slow readers");
+	for (int i = 0; i < SLOW_READERS * SLOW_EACH; i++)
 		serve_one(s);
 	CU_ASSERT_EQUAL(exit_status(pid), 0);
 	link_server_close(s);
@@ -575,7 +658,7 @@ no_reply_to_a_slow_reader_is_lost(void)
 static void	/* One asks for a gigabyte and stops; the other is served, and the server's memory has a bound. */
 a_client_that_never_reads_stops_nobody(void)
 {
-	enum { N = 600 };
+	enum { N = SLEEPER_ASKS };
 	struct link_server *s;
 	struct link_client *c;
 	struct link_msg m;
@@ -585,14 +668,7 @@ a_client_that_never_reads_stops_nobody(void)
 
 	given_dir();
 	s = server();
-	if ((pid = fork()) == 0) {
-		c = client();
-		for (int i = 0; i < N; i++)
-			ask(c, "sleeper");
-		hear(c, 10000);		/* so all is sent */
-		raise(SIGSTOP);
-		_exit(0);
-	}
+	pid = process("sleeper");
 	for (int i = 0; i < N; i++) {
 		CU_ASSERT_EQUAL_FATAL(link_server_recv(s, &m, in_ms(10000), -1), LINK_OK);
 		sleeper = m.peer;
@@ -601,7 +677,7 @@ a_client_that_never_reads_stops_nobody(void)
 	CU_ASSERT_EQUAL(link_server_send(s, &sleeper, "x", 1, NULL), LINK_OK);
 	waitpid(pid, NULL, WUNTRACED);
 	for (int i = 0; i < N; i++) {
-		struct link_body b = { .p = calloc(1, 1 << 20), .n = 1 << 20, .release = release, .hint = &released };
+		struct link_body b = { .p = calloc(1, 1 << 20), .n = 1 << 20, .release = release };
 
 		gone += link_server_send(s, &sleeper, "x", 1, &b) == LINK_GONE;
 	}
@@ -819,6 +895,7 @@ a_signal_ends_a_wait(void)
 
 /* --- processes --- */
 
+#ifndef __SANITIZE_THREAD__
 static void
 a_child_makes_its_own_and_leaves_its_parents_alone(void)
 {
@@ -848,38 +925,27 @@ a_child_makes_its_own_and_leaves_its_parents_alone(void)
 	link_server_close(s);
 	dir_done();
 }
+#endif
 
 static void	/* Megabytes for a server that hangs: neither close nor exit waits for them. */
 an_exit_never_waits_for_unsent_data(void)
 {
-	struct link_client *c;
-	struct link_body b;
-	int64_t start = 0;
-	pid_t hung, pid;
-	int status;
+	static const char *const roles[] = { "closes", "exits" };
+	char text[16];
+	int64_t start;
+	pid_t hung;
 
-	given_dir();
-	hung = server_process();
-	if ((pid = fork()) == 0) {
-		c = client();
-		ask(c, "silent");
-		kill(hung, SIGSTOP);
-		for (int i = 0; i < 20; i++) {
-			b = given_body(1 << 20);
-			link_client_send(c, "x", 1, &b, in_ms(1000));
-		}
-		if (fork() != 0) {	/* one closes, the other does not */
-			link_client_close(c);
-			wait(&status);
-			exit(WEXITSTATUS(status));
-		}
-		exit(0);
+	for (int i = 0; i < 2; i++) {
+		given_dir();
+		hung = process("server");
+		snprintf(text, sizeof text, "%ld", (long)hung);
+		setenv("HUNG", text, 1);
+		start = clock_mono_us();
+		CU_ASSERT_EQUAL(exit_status(process(roles[i])), 0);
+		CU_ASSERT_TRUE(clock_mono_us() - start < 3000000);
+		kill_and_wait(hung);
+		dir_done();
 	}
-	start = clock_mono_us();
-	CU_ASSERT_EQUAL(exit_status(pid), 0);
-	CU_ASSERT_TRUE(clock_mono_us() - start < 3000000);
-	kill_and_wait(hung);
-	dir_done();
 }
 
 static void
@@ -914,7 +980,7 @@ the_run_directory_is_made_and_checked(void)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
 	static const struct unit_test tests[] = {
 		UNIT(requests_are_answered_to_who_asked),
@@ -939,13 +1005,19 @@ main(void)
 		UNIT(a_wait_ends_when_the_wake_fd_is_readable),
 		UNIT(link_wait_tells_which_is_ready),
 		UNIT(a_signal_ends_a_wait),
+#ifndef __SANITIZE_THREAD__	/* which knows no threads in a child of threads */
 		UNIT(a_child_makes_its_own_and_leaves_its_parents_alone),
+#endif
 		UNIT(an_exit_never_waits_for_unsent_data),
 		UNIT(the_run_directory_is_made_and_checked),
 	};
 	char command[128];
 	int rc;
 
+	if (argc == 3) {
+		snprintf(endpoint, sizeof endpoint, "%s", argv[2]);
+		return play(argv[1]);
+	}
 	if (mkdtemp(log_dir) == NULL)
 		return 2;
 	snprintf(command, sizeof command, "%s/ULOG", log_dir);
