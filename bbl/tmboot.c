@@ -13,6 +13,7 @@
 #include "link.h"
 #include "plan.h"
 #include "registry.h"
+#include "tlog.h"
 #include "ulog.h"
 #include "version.h"
 
@@ -205,14 +206,15 @@ static void
 warn_of_tlog(const struct boot *t)
 {
 	const struct ubb_machine *m = t->app.machine;
+	const char *name = m->tlogname[0] != '\0' ? m->tlogname : "TLOG";
 
 	for (size_t i = 0; i < t->app.ubb->n_groups; i++)
 		if (strcmp(t->app.ubb->groups[i].tmsname, "TMS_QM") == 0) {
 			if (m->tlogdevice[0] == '\0')
 				ulog("CMDTUX_CAT:1701: WARN: machine %s has no TLOGDEVICE", m->lmid);
-			else if (access(m->tlogdevice, R_OK) != 0)
-				ulog("CMDTUX_CAT:1701: WARN: TLOGDEVICE %s of machine %s: %s; make it with crdl and crlog of tmadmin",
-				    m->tlogdevice, m->lmid, strerror(errno));
+			else if (tlog_exists(m->tlogdevice, name) != 1)
+				ulog("CMDTUX_CAT:1701: WARN: no transaction log %s on TLOGDEVICE %s of machine %s; make it with crdl and "
+				    "crlog of tmadmin", name, m->tlogdevice, m->lmid);
 			return;
 		}
 }
