@@ -92,6 +92,10 @@ int command_line(struct session *s, const char *line);	/* anything that can be t
 
 /* --- cmd_*.c --- */
 
+/* The space a command is about: its argument, else the open one where that is meant, else an answer.  -1: none. */
+int space_name(struct session *s, const struct args *a, bool open_one_will_do, char name[QSPACE_NAME_MAX + 1]);
+void close_space(struct session *s);
+
 int cmd_chdl(struct session *s, const struct args *a);
 int cmd_crdl(struct session *s, const struct args *a);
 int cmd_dsdl(struct session *s, const struct args *a);
@@ -100,9 +104,11 @@ int cmd_livtoc(struct session *s, const struct args *a);
 
 int cmd_ipcrm(struct session *s, const struct args *a);
 int cmd_ipcs(struct session *s, const struct args *a);
+int cmd_qaddext(struct session *s, const struct args *a);
 int cmd_qclose(struct session *s, const struct args *a);
 int cmd_qopen(struct session *s, const struct args *a);
 int cmd_qsize(struct session *s, const struct args *a);
+int cmd_qspacechange(struct session *s, const struct args *a);
 int cmd_qspacecreate(struct session *s, const struct args *a);
 int cmd_qspacedestroy(struct session *s, const struct args *a);
 int cmd_qspacelist(struct session *s, const struct args *a);

@@ -50,36 +50,10 @@ qadmin_finish(struct qspace *qs, int rc)
 	return rc;
 }
 
-static int
-qopen(struct qadmin *a)
-{
-	struct record *r = document_add(a->out);
-
-	return r != NULL && record_set(r, "name", qspace_params(a->qs)->name) == 0 ? 0 : qadmin_no_memory(a);
-}
-
-static int
-qspacelist(struct qadmin *a)
-{
-	const struct qspace_params *p = qspace_params(a->qs);
-	const struct { const char *key; long value; } number[] = { { "ipckey", p->ipckey }, { "pages", p->pages }, { "queues", p->queues },
-		{ "trans", p->trans }, { "procs", p->procs }, { "messages", p->messages }, { "blocking", p->blocking },
-		{ "nonpersistent", (long)p->nonpersistent_bytes }, { "overflow", p->overflow_memory }, { "filter", p->filter_memory },
-		{ "actions", p->actions }, { "handles", p->handles }, { "cursors", p->cursors }, { "owners", p->owners },
-		{ "tmpqueues", p->tmpqueues } };
-	struct record *r = document_add(a->out);
-
-	if (r == NULL || record_set(r, "name", p->name) != 0 || record_set(r, "errorq", p->errorq) != 0 ||
-	    record_set(r, "inityn", p->init ? "y" : "n") != 0)
-		return qadmin_no_memory(a);
-	for (size_t i = 0; i < sizeof number / sizeof number[0]; i++)
-		if (record_setf(r, number[i].key, "%ld", number[i].value) != 0)
-			return qadmin_no_memory(a);
-	return 0;
-}
-
 static const struct { const char *op; int (*run)(struct qadmin *a); } operations[] = {
-	{ "qopen", qopen }, { "qspacelist", qspacelist }, { "qcreate", qadmin_qcreate }, { "qchange", qadmin_qchange },
+	{ "qopen", qadmin_qopen }, { "qspacelist", qadmin_qspacelist },
+	{ "qaddext", qadmin_qaddext }, { "qspacechange", qadmin_qspacechange },
+	{ "qcreate", qadmin_qcreate }, { "qchange", qadmin_qchange },
 	{ "qdestroy", qadmin_qdestroy }, { "qinfo", qadmin_qinfo }, { "qset", qadmin_qset }, { "qlist", qadmin_qlist },
 	{ "qdeletemsg", qadmin_qdeletemsg }, { "ipcrm", qadmin_ipcrm }, { "qprinttrans", qadmin_qprinttrans },
 	{ "qcommittrans", qadmin_qcommittrans }, { "qaborttrans", qadmin_qaborttrans },

@@ -47,6 +47,11 @@ const char *qadmin_arg(struct qadmin *a, const char *key);
 /* Commit what `rc` says went well, else put everything back.  A QME code. */
 int qadmin_finish(struct qspace *qs, int rc);
 
+int qadmin_qopen(struct qadmin *a);
+int qadmin_qspacelist(struct qadmin *a);
+int qadmin_qaddext(struct qadmin *a);
+int qadmin_qspacechange(struct qadmin *a);
+
 int qadmin_qcreate(struct qadmin *a);
 int qadmin_qchange(struct qadmin *a);
 int qadmin_qdestroy(struct qadmin *a);

@@ -126,7 +126,7 @@ mistakes_have_their_numbers_and_the_rest_goes_on(void)
 	complains(g, "qspc T 61001 100 6 4 9 30 ERR n x\nqspc T 61001 4 6 4 9 30 ERR n 16\nqspc S 61001 100 6 4 9 30 ERR n 16\n"
 	    "qspc T 61001 1000 6 4 9 30 ERR n 16\nqopen NONE\nqopen S\nqcr Q fifo none 0 x 100% 0 ''\nqcr Q fifo none 0 0 5x 0 ''\n"
 	    "qcr Q fifo none 0 0 xm 0 ''\nqcr Q fifo none 0 0 0% 0 ''\nqcr Q fifo none 0 0 5m 1% ''\nqcr Q fifo none 0 0 5m 5 ''\n"
-	    "qcr Q fifo none 0 0 5m 0 ''\nqset Q\nqlist\nqdltm -y\nqaddext S 10\nq\n",
+	    "qcr Q fifo none 0 0 5m 0 ''\nqset Q\nqlist\nqdltm -y\nqcp 10\nqspch \"\"\nq\n",
 	    "QM_CAT:1505: ERROR: blocking factor \"x\" is not a number from 1 on\n"
 	    "ERROR: 4 pages do not cover the overhead of a queue space with 6 queues: one page, and one for each queue\n"
 	    "ERROR: Create queue space: @/QUE: there is a qspace of the name S already\n"
@@ -140,7 +140,8 @@ mistakes_have_their_numbers_and_the_rest_goes_on(void)
 	    "QM_CAT:1212: ERROR: low limit 5m is not below the high limit 5m\n"
 	    "QM_CAT:1401: INFO: qlist: no message of queue Q matches the selection criteria of qscan\n"
 	    "QM_CAT:1407: INFO: qdeletemsg: no message of queue Q matches the selection criteria of qscan\n"
-	    "ERROR: qaddext: not available in this version\n");
+	    "ERROR: qchangeprio: not available in this version\n"
+	    "QM_CAT:1507: ERROR: Change queue space: the queue space name is empty\n");
 	given_done(g);
 }
 
@@ -174,6 +175,22 @@ things_are_taken_down_again(void)
 	    "  start: 0\n  size: 400\n> > ");
 	CU_ASSERT_FALSE(given_exists(g, "QUE"));
 	CU_ASSERT_FALSE(given_exists(g, "QUE.d"));
+	given_done(g);
+}
+
+static void
+a_space_is_changed_and_grows(void)
+{
+	struct given *g = given_directory();
+	char *out;
+
+	free(given_ok(g, "crdl QUE 0 400\nqspc S 61000 100 6 4 9 30 ERR n 16\nqadd S 51\nqspch -n 10B S\n\n7\n\n99\n\n\n8\n", "qmadmin QUE"));
+	out = given_ok(g, "qspl S\n", "qmadmin QUE");
+	CU_ASSERT_TRUE(has(out, "queue space: S\n  ipc key: 61000\n  pages: 148\n  queues: 6\n  transactions: 7\n  processes: 9\n  messages: 99\n"
+	    "  error queue: ERR\n  initialize extents: n\n  blocking factor: 8\n  non-persistent memory in bytes: 5120\n"));
+	CU_ASSERT_TRUE(has(out, "  extent 0: 100 pages at 26 on QUE\n  extent 1: 48 pages at 126 on QUE\n"));
+	free(out);
+	complains(g, "qadd S 1000\n", "ERROR: Add extent: @/QUE: 1000 pages wanted for S, 226 free on its 1 entry\n");
 	given_done(g);
 }
 
@@ -331,6 +348,7 @@ main(void)
 		UNIT(mistakes_have_their_numbers_and_the_rest_goes_on),
 		UNIT(a_device_made_anew_moves_its_old_data_aside),
 		UNIT(things_are_taken_down_again),
+		UNIT(a_space_is_changed_and_grows),
 		UNIT(two_of_them_take_turns_on_a_stopped_space),
 		UNIT(a_served_space_answers_the_same_commands),
 		UNIT(qmadmin_outlives_the_server_of_its_space),

@@ -252,8 +252,9 @@ mistakes_are_answered_and_the_session_goes_on(void)
 	CU_ASSERT_TRUE(complained("ERROR: lidl: too many arguments, from \"2\" on"));
 	CU_ASSERT_EQUAL(command_line(&s, "qopen \"S"), -1);
 	CU_ASSERT_TRUE(complained("a double quote is not closed"));
-	CU_ASSERT_EQUAL(command_line(&s, "qaddext S 100"), -1);
-	CU_ASSERT_TRUE(complained("ERROR: qaddext: not available in this version"));
+	snprintf(s.space, sizeof s.space, "S");
+	CU_ASSERT_EQUAL(command_line(&s, "qcp -y 10"), -1);
+	CU_ASSERT_TRUE(complained("ERROR: qchangeprio: not available in this version"));
 	CU_ASSERT_EQUAL(command_line(&s, "!!"), -1);
 	CU_ASSERT_TRUE(complained("no shell command to repeat"));
 	given_done();

@@ -243,6 +243,35 @@ space_is_shown_as_it_was_created(void)
 }
 
 static void
+change_of_the_space_holds_at_once_and_after_a_restart(void)
+{
+	char *why = NULL;
+
+	given_space("ERR");
+	create("A");
+	CU_ASSERT_EQUAL(run("qspacechange", "messages=2", "errorq=OTHER", "nonpersistent=100B", NULL), 0);
+	CU_ASSERT_EQUAL(run("qaddext", "pages=40008", NULL), 0);
+	CU_ASSERT_EQUAL(run("qaddext", "pages=5", NULL), 1);
+	CU_ASSERT_TRUE(says("from 40008 on is expected"));
+	CU_ASSERT_EQUAL(run("qspacechange", "trans=0", NULL), 1);
+	CU_ASSERT_TRUE(says("trans \"0\""));
+	CU_ASSERT_EQUAL(run("qspacechange", "blocking=0", NULL), 1505);
+	put_many("A", 2);
+	CU_ASSERT_EQUAL(qspace_batch_begin(qs), 0);
+	CU_ASSERT_EQUAL(qspace_enqueue(qs, NULL, "A", &(struct qmsg_in){ .type = "CARRAY", .subtype = "" }, (uint8_t[TMMSGIDLEN]){ 0 }), QMENOSPACE);
+	qspace_batch_abort(qs);
+	qspace_close(qs);
+	CU_ASSERT_EQUAL_FATAL(qspace_open(dev, "S", NULL, &qs, &why), 0);
+	CU_ASSERT_EQUAL(run("qspacelist", NULL), 0);
+	CU_ASSERT_STRING_EQUAL(value(0, "messages"), "2");
+	CU_ASSERT_STRING_EQUAL(value(0, "errorq"), "OTHER");
+	CU_ASSERT_STRING_EQUAL(value(0, "nonpersistent"), "51200");
+	CU_ASSERT_STRING_EQUAL(value(0, "pages"), "40008");
+	CU_ASSERT_STRING_EQUAL(value(0, "trans"), "10");
+	given_done();
+}
+
+static void
 queue_with_messages_is_destroyed_only_when_meant(void)
 {
 	struct branch *b;
@@ -504,6 +533,7 @@ main(void)
 {
 	static const struct unit_test tests[] = { UNIT(queue_is_shown_as_it_was_created), UNIT(change_keeps_what_is_not_named),
 		UNIT(refusals_have_their_numbers_and_change_nothing), UNIT(space_is_shown_as_it_was_created),
+		UNIT(change_of_the_space_holds_at_once_and_after_a_restart),
 		UNIT(queue_with_messages_is_destroyed_only_when_meant), UNIT(long_queue_is_destroyed_in_pieces),
 		UNIT(message_is_shown_with_what_its_sender_said), UNIT(long_list_comes_in_pages),
 		UNIT(held_message_is_shown_but_not_deleted), UNIT(only_what_is_reported_deleted_vanishes),
