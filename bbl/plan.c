@@ -145,9 +145,6 @@ bbl_is_wanted(const struct plan_select *s, const struct ubb *u, const struct ubb
 	if (s->all_admin || among(&s->bbl_lmid, here->lmid) ||
 	    (s->master_admin && strcmp(u->res.master[0], here->lmid) == 0))
 		return true;
-	/* -l alone takes everything of the machine, BBL too. */
-	if (s->lmid.n > 0 && s->group.n + s->srvid.n + s->aout.n + s->sequence.n + s->tms_group.n == 0 && !s->all_servers)
-		return among(&s->lmid, here->lmid);
 	return plan_select_is_all(s);
 }
 
