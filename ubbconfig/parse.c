@@ -165,13 +165,13 @@ defaults(struct parser *p)
 			if (j < fresh.n)
 				continue;
 			if (fresh.n == fresh.cap) {
-				struct raw_param **v = arena_alloc(&p->r->arena, 2 * fresh.cap * sizeof *v);
+				struct raw_param **v = arena_alloc(&p->r->arena, 2 * fresh.cap * sizeof(struct raw_param *));
 
 				if (v == NULL) {
 					p->r->oom = true;
 					return;
 				}
-				memcpy(v, fresh.param, fresh.n * sizeof *v);
+				memcpy(v, fresh.param, fresh.n * sizeof(struct raw_param *));
 				fresh.param = v;
 				fresh.cap *= 2;
 			}
@@ -188,12 +188,12 @@ apply_defaults(struct parser *p, struct raw_entry *e)
 
 	if (p->defaults.n == 0)
 		return;
-	if ((v = arena_alloc(&p->r->arena, (own + p->defaults.n) * sizeof *v)) == NULL) {
+	if ((v = arena_alloc(&p->r->arena, (own + p->defaults.n) * sizeof(struct raw_param *))) == NULL) {
 		p->r->oom = true;
 		return;
 	}
 	if (own > 0)
-		memcpy(v, e->param, own * sizeof *v);
+		memcpy(v, e->param, own * sizeof(struct raw_param *));
 	e->param = v;
 	e->cap = own + p->defaults.n;
 	for (i = 0; i < p->defaults.n; i++) {

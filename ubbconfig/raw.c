@@ -46,10 +46,10 @@ raw_param_add(struct raw *r, struct raw_entry *e, const struct param_def *d, con
 		}
 	if (e->n == e->cap) {		/* the old array stays in the arena: few entries have more than one */
 		cap = e->cap ? e->cap * 2 : 8;
-		if ((v = arena_alloc(&r->arena, cap * sizeof *v)) == NULL)
+		if ((v = arena_alloc(&r->arena, cap * sizeof(struct raw_param *))) == NULL)
 			goto no_memory;
 		if (e->n > 0)
-			memcpy(v, e->param, e->n * sizeof *v);
+			memcpy(v, e->param, e->n * sizeof(struct raw_param *));
 		e->param = v;
 		e->cap = cap;
 	}

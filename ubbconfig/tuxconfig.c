@@ -191,30 +191,27 @@ place_of(const struct reader *rd, const config_setting_t *s)
 	return at;
 }
 
+/* A list of strings as UBBCONFIG has it: A,B.  NULL: not all are strings. */
 static char *
 join(struct reader *rd, const config_setting_t *s)
 {
-	char *text = NULL;
+	char *text = arena_strndup(&rd->r->arena, "", 0), *longer;
 	size_t len = 0, n;
-	int i, count = config_setting_length(s);
+	int i;
 
-	for (i = 0; i < count; i++)
-		if (config_setting_get_string_elem(s, i) == NULL)
-			return NULL;
-	for (i = 0; i < count; i++)
-		len += strlen(config_setting_get_string_elem(s, i)) + 1;
-	if ((text = arena_alloc(&rd->r->arena, len + 1)) == NULL) {
-		rd->r->oom = true;
-		return NULL;
-	}
-	for (len = 0, i = 0; i < count; i++) {
+	for (i = 0; text != NULL && i < config_setting_length(s); i++) {
 		const char *one = config_setting_get_string_elem(s, i);
 
-		if (i > 0)
-			text[len++] = ',';
-		memcpy(text + len, one, n = strlen(one));
-		len += n;
+		if (one == NULL)
+			return NULL;
+		n = strlen(one);
+		if ((longer = arena_alloc(&rd->r->arena, len + n + 2)) != NULL)
+			snprintf(longer, len + n + 2, i ? "%s,%s" : "%s%s", text, one);
+		text = longer;
+		len += n + (i > 0);
 	}
+	if (text == NULL)
+		rd->r->oom = true;
 	return text;
 }
 
@@ -436,12 +433,12 @@ tuxconfig_read(const char *path, struct ubb **out, char **why)
 		goto done;
 	}
 	config_parse(&raw, text, len, true, &rundir, &ps);
-	if (!raw.oom && ps.errors == 0 && (u = build(&raw, &ps)) == NULL)
-		raw.oom = true;
-	if (raw.oom)
-		read_failed(why, path, "there is no memory for this configuration");
-	else if (ps.errors > 0)
+	if (!raw.oom && ps.errors == 0)
+		u = build(&raw, &ps);
+	if (ps.errors > 0)
 		*why = first_problem(&ps);
+	else if (u == NULL)
+		read_failed(why, path, "there is no memory for this configuration");
 	else {
 		free(u->rundir);
 		u->rundir = rundir;
