@@ -24,9 +24,9 @@ static const struct { const char *name; DBTYPE type; } tables[N_TABLES] = {
 	[T_BRANCHES]  = { "branches",  DB_BTREE },
 	[T_DECISIONS] = { "decisions", DB_BTREE },
 };
-enum { DISK_PAGE = 4096, LOG_BUFFER = 4 << 20 };	/* D6: what the disk writes whole */
+enum { DISK_PAGE = 4096, LOG_BUFFER = 4 << 20, SAY_A_SECOND = 12 };	/* D6: what the disk writes whole */
 
-int (*env_fault)(int fd, size_t n);
+int (*_Atomic env_fault)(int fd, size_t n);
 
 const char *
 table_name(enum table t)
@@ -38,7 +38,7 @@ table_name(enum table t)
 static ssize_t
 write_checked(int fd, const void *p, size_t n)
 {
-	int e = env_fault == NULL ? 0 : env_fault(fd, n);
+	int (*fault)(int, size_t) = env_fault, e = fault == NULL ? 0 : fault(fd, n);
 
 	if (e == 0)
 		return write(fd, p, n);
@@ -49,7 +49,7 @@ write_checked(int fd, const void *p, size_t n)
 static ssize_t
 pwrite_checked(int fd, const void *p, size_t n, off_t at)
 {
-	int e = env_fault == NULL ? 0 : env_fault(fd, n);
+	int (*fault)(int, size_t) = env_fault, e = fault == NULL ? 0 : fault(fd, n);
 
 	if (e == 0)
 		return pwrite(fd, p, n, at);
@@ -57,13 +57,29 @@ pwrite_checked(int fd, const void *p, size_t n, off_t at)
 	return -1;
 }
 
+/* A full disk makes every batch fail: a few lines a second say it as well as thousands. */
+static bool
+may_say(struct qspace *qs)
+{
+	int64_t now = clock_mono_us(), from = qs->env.said_from_us;
+
+	if (now - from > 1000000 && atomic_compare_exchange_strong(&qs->env.said_from_us, &from, now))
+		qs->env.said = 0;
+	return atomic_fetch_add(&qs->env.said, 1) < SAY_A_SECOND;
+}
+
 static void
 say_db_error(const DB_ENV *e, const char *prefix, const char *msg)
 {
-	const struct qspace *qs = e->app_private;
+	struct qspace *qs = e->app_private;
 
 	(void)prefix;
-	ulog("QM_CAT:1351: ERROR: queue space %s in %s: Berkeley DB: %s", qs->params.name, qs->dir, msg);
+	if (qs->env.panicked)		/* all that follows says the same */
+		return;
+	if (strstr(msg, "PANIC") != NULL)
+		qs->env.panicked = true;
+	if (may_say(qs))
+		ulog("QM_CAT:1351: ERROR: queue space %s in %s: Berkeley DB: %s", qs->params.name, qs->dir, msg);
 }
 
 int
@@ -71,8 +87,9 @@ env_error(struct qspace *qs, enum table t, const char *what, int dbrc)
 {
 	if (dbrc == DB_RUNRECOVERY)
 		qs->env.panicked = true;
-	ulog("QM_CAT:1350: ERROR: queue space %s: %s: %s/%s.db: %s", qs->params.name, what, qs->dir,
-	    t < N_TABLES ? tables[t].name : "log", db_strerror(dbrc));
+	if (may_say(qs))
+		ulog("QM_CAT:1350: ERROR: queue space %s: %s: %s%s%s%s: %s", qs->params.name, what, qs->dir,
+		    t < N_TABLES ? "/" : "", t < N_TABLES ? tables[t].name : "", t < N_TABLES ? ".db" : "", db_strerror(dbrc));
 	return dbrc > 0 ? QMEOS : QMESYSTEM;
 }
 

@@ -103,7 +103,9 @@ struct env {
 	DB_ENV *e;
 	DB *db[2][N_TABLES];
 	struct keeper *keeper;	/* spare log files and checkpoints */
-	bool panicked;		/* Berkeley DB wants recovery */
+	_Atomic int64_t said_from_us;	/* log lines of this second */
+	atomic_int said;
+	atomic_bool panicked;	/* Berkeley DB wants recovery */
 };
 int env_open(struct qspace *qs);
 void env_close(struct qspace *qs, bool checkpoint);
@@ -122,7 +124,7 @@ struct walk { DBC *c; enum table t; const uint8_t *k, *v; size_t kn, vn; };
 int walk_first(struct qspace *qs, struct walk *w, enum table t, bool np, const void *from, size_t n);
 int walk_next(struct qspace *qs, struct walk *w);
 void walk_end(struct qspace *qs, struct walk *w);
-extern int (*env_fault)(int fd, size_t n);	/* tests: not NULL, called before a write; an errno makes it fail */
+extern int (*_Atomic env_fault)(int fd, size_t n);	/* tests: not NULL, called before a write; an errno makes it fail */
 
 /* --- spare.c: zero-filled log files, made ahead of time; checkpoints --- */
 

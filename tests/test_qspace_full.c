@@ -1,0 +1,225 @@
+/*
+ * A full disk: a batch that cannot be written has not happened, in memory and on disk, and the next one works.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "given_space.h"
+#include "qspace_impl.h"
+
+static atomic_int countdown, failed;
+static int cause;
+
+static int	/* The countdown's write and the ones behind it fail. */
+fail_from(int fd, size_t n)
+{
+	(void)fd, (void)n;
+	if (--countdown >= 0)
+		return 0;
+	failed++;
+	return cause;
+}
+
+static void
+break_after(int writes, int e)
+{
+	countdown = writes;
+	failed = 0;
+	cause = e;
+	env_fault = fail_from;
+}
+
+static void
+mend(void)
+{
+	env_fault = NULL;
+}
+
+/* What must hold: messages 'low' to 'high' - 1 are on the queue, in order, and nothing else. */
+struct oracle { int low, high; };
+
+static void
+check(struct given_space *g, const struct oracle *o)
+{
+	struct qselect look = { .flags = TPQPEEK };
+	struct qmsg *m;
+
+	CU_ASSERT_EQUAL(stat_of(g, "orders").messages, o->high - o->low);
+	if (o->high > o->low) {
+		CU_ASSERT_EQUAL_FATAL(take(g, NULL, "orders", &look, &m), 0);
+		CU_ASSERT_EQUAL(atoi((const char *)m->body), o->low);
+		qmsg_free(m);
+	}
+}
+
+static int	/* `in` messages more and `out` fewer, in one batch.  What the batch answered. */
+round_of(struct given_space *g, struct oracle *o, int in, int out)
+{
+	struct oracle next_o = *o;
+	uint8_t id[TMMSGIDLEN];
+	struct qmsg *m;
+	int rc;
+
+	if ((rc = qspace_batch_begin(g->qs)) != 0)
+		return rc;
+	for (int i = 0; i < in && rc == 0; i++) {
+		char body[3000];
+		struct qmsg_in msg;
+		snprintf(body, sizeof body, "%-2999d", next_o.high++);
+		msg = text(body);
+		rc = qspace_enqueue(g->qs, NULL, "orders", &msg, id);
+	}
+	for (int i = 0; i < out && rc == 0; i++) {
+		if ((rc = qspace_dequeue(g->qs, NULL, "orders", NULL, &m)) == 0) {
+			CU_ASSERT_EQUAL(atoi((const char *)m->body), next_o.low++);
+			qmsg_free(m);
+		}
+	}
+	if (rc == 0)
+		rc = qspace_batch_commit(g->qs);
+	if (rc == 0)
+		*o = next_o;
+	else
+		qspace_batch_abort(g->qs);
+	return rc;
+}
+
+static void
+each_write_may_be_the_one_that_fails(void)
+{
+	struct given_space *g = given_space(NULL);
+	struct oracle o = { 0, 0 };
+	int n_failed = 0;
+
+	create_fifo(g, "orders", 0, 0);
+	CU_ASSERT_EQUAL(round_of(g, &o, 20, 0), 0);
+	for (int writes = 0; writes < 12; writes++) {
+		break_after(writes, writes % 3 == 2 ? EIO : ENOSPC);
+		for (int i = 0; i < 6; i++)
+			n_failed += round_of(g, &o, 4, 3) != 0;
+		mend();
+		CU_ASSERT_EQUAL(round_of(g, &o, 2, 1), 0);
+		check(g, &o);
+		if (writes % 4 == 3) {
+			reopen(g);
+			check(g, &o);
+		}
+	}
+	CU_ASSERT_TRUE(n_failed > 10);
+	given_done(g);
+}
+
+static void
+a_transaction_survives_the_batch_that_failed(void)
+{
+	struct given_space *g = given_space(NULL);
+	struct branch *b;
+	int rc;
+
+	create_fifo(g, "orders", 5, 0);
+	put(g, "orders", "in");
+	b = tx(g, "t1");
+	CU_ASSERT_STRING_EQUAL(next_in(g, b, "orders"), "in");
+	CU_ASSERT_EQUAL(put_in(g, b, "orders", text("out"), NULL), 0);
+	break_after(0, ENOSPC);
+	begin(g);
+	rc = qspace_branch_commit(g->qs, b);
+	if (rc == 0)
+		rc = qspace_batch_commit(g->qs);
+	CU_ASSERT_NOT_EQUAL(rc, 0);
+	qspace_batch_abort(g->qs);
+	CU_ASSERT_TRUE(failed > 0);
+	mend();
+	b = find_tx(g, "t1");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+	CU_ASSERT_STRING_EQUAL(next(g, "orders"), "");
+	CU_ASSERT_EQUAL(tx_commit(g, b), 0);
+	CU_ASSERT_STRING_EQUAL(next(g, "orders"), "out");
+	CU_ASSERT_STRING_EQUAL(next(g, "orders"), "");
+	reopen(g);
+	CU_ASSERT_STRING_EQUAL(next(g, "orders"), "");
+	given_done(g);
+}
+
+static void	/* Berkeley DB wants recovery: the engine does it, and goes on with the transactions it had. */
+recovery_while_running(void)
+{
+	struct given_space *g = given_space(NULL);
+	struct qmsg_in in = text("np");
+	struct branch *b, *p;
+
+	create_fifo(g, "orders", 5, 0);
+	put(g, "orders", "one");
+	put(g, "orders", "two");
+	put(g, "orders", "three");
+	in.flags = TPQDELIVERYQOS;
+	in.delivery_qos = TPQQOSNONPERSISTENT;
+	CU_ASSERT_EQUAL(put_in(g, NULL, "orders", in, NULL), 0);
+	b = tx(g, "t1");
+	CU_ASSERT_STRING_EQUAL(next_in(g, b, "orders"), "one");
+	CU_ASSERT_EQUAL(put_in(g, b, "orders", text("four"), NULL), 0);
+	p = tx(g, "t2");
+	CU_ASSERT_STRING_EQUAL(next_in(g, p, "orders"), "two");
+	begin(g);
+	CU_ASSERT_EQUAL(qspace_branch_prepare(g->qs, p, "G"), 0);
+	commit(g);
+	g->qs->env.panicked = true;
+	CU_ASSERT_STRING_EQUAL(next(g, "orders"), "three");
+	CU_ASSERT_STRING_EQUAL(next(g, "orders"), "");
+	CU_ASSERT_EQUAL(stat_of(g, "orders").held, 2);
+	CU_ASSERT_EQUAL(tx_commit(g, find_tx(g, "t1")), 0);
+	CU_ASSERT_EQUAL(tx_roll_back(g, find_tx(g, "t2")), 0);
+	CU_ASSERT_STRING_EQUAL(next(g, "orders"), "two");
+	CU_ASSERT_STRING_EQUAL(next(g, "orders"), "four");
+	CU_ASSERT_STRING_EQUAL(next(g, "orders"), "");
+	CU_ASSERT_EQUAL(stat_of(g, "orders").messages, 0);
+	reopen(g);
+	CU_ASSERT_STRING_EQUAL(next(g, "orders"), "");
+	given_done(g);
+}
+
+static void	/* Never served: an error, again and again if need be, and the rest of the store stays what it was. */
+a_damaged_page_is_reported(void)
+{
+	struct given_space *g = given_space(NULL);
+	char path[256], junk[512];
+	struct qmsg *m;
+	int rc;
+	FILE *f;
+
+	create_fifo(g, "orders", 5, 0);
+	create_fifo(g, "other", 5, 0);
+	for (int i = 0; i < 200; i++)
+		put(g, "orders", "a message that fills some pages of the heap, for there are many of them; see how long it is");
+	put(g, "other", "fine");
+	qspace_close(g->qs);
+	snprintf(path, sizeof path, "%s.d/QS/messages.db", g->device);
+	f = fopen(path, "r+");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	memset(junk, 0x5a, sizeof junk);
+	fseek(f, 2 * 4096 + 1000, SEEK_SET);
+	fwrite(junk, 1, sizeof junk, f);
+	fclose(f);
+	given_open(g);
+	for (int i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL_FATAL(rc = qspace_batch_begin(g->qs), 0);
+		rc = qspace_dequeue(g->qs, NULL, "orders", NULL, &m);
+		CU_ASSERT_TRUE(rc == QMESYSTEM || rc == QMEOS);
+		CU_ASSERT_PTR_NULL(m);
+		qspace_batch_abort(g->qs);
+	}
+	CU_ASSERT_STRING_EQUAL(next(g, "other"), "fine");
+	given_done(g);
+}
+
+int
+main(void)
+{
+	static const struct unit_test tests[] = {
+		UNIT(each_write_may_be_the_one_that_fails),
+		UNIT(a_transaction_survives_the_batch_that_failed),
+		UNIT(recovery_while_running),
+		UNIT(a_damaged_page_is_reported),
+	};
+	return unit_run("qspace full", tests, UNIT_COUNT(tests));
+}
