@@ -230,6 +230,7 @@ conn_lookup(struct conn *c, const char *name, const struct patience *how, const 
 {
 	struct service **at, *s;
 	int64_t began, left;
+	bool starting = false;
 	int err;
 
 	for (at = &c->services; (s = *at) != NULL; at = &s->next)
@@ -248,13 +249,14 @@ conn_lookup(struct conn *c, const char *name, const struct patience *how, const 
 			break;
 		if (err == 0) {
 			service_free(s);
+			starting = true;
 			if (how->noblock)
 				return TPEBLOCK;
-			if (over(how))
-				return TPETIME;
 		} else if (err != -1)
 			return err;
-		else if (over(how) || clock_mono_us() - began > c->bbl_patience_us) {
+		if (starting && over(how))
+			return TPETIME;
+		if (err == -1 && (over(how) || clock_mono_us() - began > c->bbl_patience_us)) {
 			ulog("LIBTUX_CAT:5003: ERROR: cannot look up service %s: BBL does not answer at %s", name, c->bbl);
 			return TPESYSTEM;
 		}

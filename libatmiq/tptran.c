@@ -19,8 +19,8 @@
 #define ABORT_US 2000000LL	/* for a server that may be gone: its branch is gone with it, or ends at its deadline */
 #define LONGEST_MS 0xffffffffu	/* tpbegin(0) */
 
-/* A global transaction id: what cannot be guessed, and what tells a reader of logs where and when it began. */
-struct gtrid { uint8_t random[12]; uint8_t pid[4]; uint8_t us[8]; uint8_t count[4]; };
+/* A global transaction id: when it began, by which process, and what cannot be guessed. */
+struct gtrid { uint8_t us[8]; uint8_t pid[4]; uint8_t count[4]; uint8_t random[12]; };
 
 static void
 put_be(uint8_t *to, size_t n, uint64_t v)
@@ -53,15 +53,15 @@ word_of(const uint8_t *p)
 	return (unsigned long)p[0] << 24 | (unsigned long)p[1] << 16 | (unsigned long)p[2] << 8 | p[3];
 }
 
-/* The three numbers of log lines: of any 12 bytes, those that differ most. */
+/* The three numbers of log lines: low half of the time, process, count.  Together they are as good as unique. */
 static void
 gtrid_to_log(const struct tran *t)
 {
 	unsigned long xid[3];
 
-	xid[0] = word_of(t->gtrid);
-	xid[1] = word_of(t->gtrid + 4);
-	xid[2] = word_of(t->gtrid + 8);
+	xid[0] = word_of(t->gtrid + 4);
+	xid[1] = word_of(t->gtrid + 8);
+	xid[2] = word_of(t->gtrid + 12);
 	ulog_gtrid(xid);
 }
 
