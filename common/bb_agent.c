@@ -41,7 +41,8 @@ start_thread(struct bb_agent *a)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	a->running = true;
 	rc = pthread_create(&a->thread, NULL, agent_thread, a);
-	a->running = rc == 0;
+	if (rc != 0)
+		a->running = false;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	errno = rc;
 	return rc == 0 ? 0 : LINK_FAIL;
@@ -157,7 +158,9 @@ order(struct bb_agent *a, struct ask *q, int64_t patience_us)
 	if (a->pid != getpid())
 		return 0;		/* a child: the agent stayed with its parent */
 	pthread_mutex_lock(&a->lock);
-	if (a->state != AGENT_DOWN) {
+	if (a->state == AGENT_DOWN)
+		a->untold = true;
+	else {
 		for (at = &a->asks; *at != NULL; at = &(*at)->next)
 			;		/* to the end: BBL hears them in the order they were given */
 		*at = q;

@@ -67,6 +67,7 @@ struct bb_agent {
 	enum agent_state state;		/* changed by agent_enter() alone */
 	struct ask *asks;
 	bool ready_told;
+	bool untold;			/* an order came while DOWN, perhaps after the registration was composed */
 
 	/* the thread's */
 	struct link_client *link;

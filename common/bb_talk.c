@@ -120,6 +120,9 @@ say_register(struct bb_agent *a)
 	struct wire_admin q;
 	struct record *r = begin(a, &q, "register");
 
+	pthread_mutex_lock(&a->lock);
+	a->untold = false;
+	pthread_mutex_unlock(&a->lock);
 	if (r != NULL) {
 		record_setf(r, "grpno", "%ld", a->grpno);
 		record_set(r, "program", a->program);
@@ -216,7 +219,7 @@ say_asks(struct bb_agent *a)
 static void
 joined(struct bb_agent *a, const struct wire_adminreply *reply)
 {
-	bool ready;
+	bool ready, untold;
 
 	if (reply->status != 0) {
 		if (!a->refusal_logged)
@@ -236,7 +239,12 @@ joined(struct bb_agent *a, const struct wire_adminreply *reply)
 	revive_over(&a->revive);
 	pthread_mutex_lock(&a->lock);
 	ready = a->ready_told;
+	untold = a->untold;
 	pthread_mutex_unlock(&a->lock);
+	if (untold) {		/* the connection took a while, and services changed meanwhile */
+		say_register(a);
+		return;
+	}
 	agent_enter(a, AGENT_UP);
 	if (ready)
 		say_ready(a);
