@@ -4,6 +4,8 @@
 #ifndef BBL_H
 #define BBL_H
 
+#include <sys/resource.h>
+
 #include "app.h"
 #include "registry.h"
 #include "state.h"
@@ -16,6 +18,7 @@ struct bbl {
 	int sigfd, lock_fd;
 	int64_t started_us;		/* clock_mono_us() */
 	uint64_t done;			/* requests answered */
+	struct rlimit files;		/* descriptors, before BBL raised its own limit: the servers' */
 	bool end;			/* leave the loop */
 	bool end_application;		/* and leave nothing behind */
 };

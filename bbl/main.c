@@ -93,7 +93,7 @@ output_to(int fd, const char *appdir, const char *name, int flags)
 
 /* A place of its own: nothing held open of whoever started us, no terminal, APPDIR. */
 static int
-settle(const struct bbl *b, struct options *o, char **why)
+settle(struct bbl *b, struct options *o, char **why)
 {
 	const char *appdir = b->app.machine->appdir;
 	struct rlimit files;
@@ -119,6 +119,7 @@ settle(const struct bbl *b, struct options *o, char **why)
 		(void)syscall(SYS_close_range, 3, ~0U, 0);
 	}
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {	/* two descriptors a server, one a connection */
+		b->files = files;
 		files.rlim_cur = files.rlim_max < 65536 ? files.rlim_max : 65536;
 		(void)setrlimit(RLIMIT_NOFILE, &files);
 	}
@@ -158,6 +159,8 @@ lock_take(struct bbl *b, bool resume, char **why)
 
 	app_file(&b->app, APP_LOCK, path, sizeof path);
 	for (;;) {
+		if (resume && access(b->app.rundir, F_OK) != 0)
+			return LOCK_DUPLICATE;	/* shut down since, and cleared away */
 		if ((!resume && link_rundir_make(b->app.rundir, (unsigned)app_perm(&b->app)) != 0) ||
 		    (b->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644)) < 0) {
 			if (asprintf(why, "%s: %s", b->app.rundir, strerror(errno)) < 0)
@@ -294,7 +297,7 @@ bbl_run(struct bbl *b, struct options *o, char **why)
 	if (o->resume && access(path, F_OK) == 0)
 		return 0;
 	if ((lock = lock_take(b, o->resume, why)) == LOCK_DUPLICATE) {
-		tell(o, "duplicate %s", *why != NULL ? *why : "");
+		tell(o, "duplicate %s", *why != NULL ? *why : "?");
 		return o->resume ? 0 : 1;
 	}
 	if (lock == LOCK_REFUSED || others_live(b, why) != 0)

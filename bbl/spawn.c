@@ -152,18 +152,15 @@ child_envfile(const char *path, int why_fd)
 }
 
 static void
-child_signals_and_limits(void)
+child_signals_and_limits(const struct bbl *b)
 {
-	struct rlimit files;
 	sigset_t none;
 
 	signal(SIGPIPE, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {	/* BBL raised its own; select() users want the usual one */
-		files.rlim_cur = files.rlim_max < 1024 ? files.rlim_max : 1024;
-		(void)setrlimit(RLIMIT_NOFILE, &files);
-	}
+	if (b->files.rlim_max != 0)
+		(void)setrlimit(RLIMIT_NOFILE, &b->files);
 	(void)syscall(SYS_close_range, 3, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
 }
 
@@ -173,7 +170,7 @@ child_run(const struct bbl *b, const struct server *s, const char *program, char
 	const struct ubb_machine *m = b->app.machine;
 	const struct ubb_group *g = ubb_group_by_name(b->app.ubb, s->group);
 
-	child_signals_and_limits();
+	child_signals_and_limits(b);
 	if (chdir(m->appdir) != 0)
 		child_fail(why_fd, "APPDIR %s: %s", m->appdir, strerror(errno));
 	child_output(STDOUT_FILENO, m->appdir, "stdout", why_fd);
@@ -254,7 +251,7 @@ server_run_rcmd(struct bbl *b, const struct server *s)
 	if (s->conf == NULL || s->conf->rcmd[0] == '\0')
 		return;
 	if ((pid = fork()) == 0) {
-		child_signals_and_limits();
+		child_signals_and_limits(b);
 		/* A grandchild, so that nobody has to collect it. */
 		if (fork() == 0 && chdir(b->app.machine->appdir) == 0)
 			execl("/bin/sh", "sh", "-c", s->conf->rcmd, (char *)NULL);

@@ -143,7 +143,7 @@ mode_choose(const struct admin *a, bool read_only, bool config, const char **nam
 	}
 	if (!a->have_app || !app_is_booted(&a->app, NULL)) {
 		*name = "boot mode";
-		fprintf(stderr, "No bulletin board exists. Entering boot mode.\n\n");
+		printf("No bulletin board exists. Entering boot mode.\n\n");
 		return MODE_BOOT;
 	}
 	if (!read_only && administrator_lock(a) >= 0) {
@@ -179,7 +179,8 @@ main(int argc, char **argv)
 	a.have_app = app_open(&a.app, &a.why_no_app) == 0;
 	if (!a.have_app && !config)
 		fprintf(stderr, "tmadmin: %s\n", a.why_no_app != NULL ? a.why_no_app : "out of memory");
-	fprintf(stderr, "tmadmin - atmiq, Version %s\n", ATMIQ_VERSION);
+	if (isatty(STDIN_FILENO))	/* scripts read columns, and take a word on stderr for trouble */
+		fprintf(stderr, "tmadmin - atmiq, Version %s\n", ATMIQ_VERSION);
 	reader_open(&r, commands, sizeof commands / sizeof *commands, &a);
 	r.mode = mode_choose(&a, read_only, config, &r.mode_name);
 	if (r.mode & MODE_LOOK)
