@@ -1,6 +1,8 @@
 /*
  * TPQCTL into a request and out of a reply; what a call does when the answer is late, lost, or no.
  */
+#include <sys/wait.h>
+
 #include "fake_application.h"
 
 static char *
@@ -366,6 +368,56 @@ leaving_does_not_hang_when_the_servers_are_gone(void)
 	fake_done(f);
 }
 
+/* A child that joined, learned that its servers are gone, and ends in the given way. */
+static void
+child_leaves(int told_fd, int may_go_fd, bool in_thread_end)
+{
+	char *b = string_buffer("x"), c = 'j';
+
+	if (tpbegin(30, 0) != 0 || tpenqueue("QSPACE", "Q", NULL, b, 0, 0) != 0)
+		_exit(2);
+	if (write(told_fd, &c, 1) != 1 || read(may_go_fd, &c, 1) != 1)
+		_exit(3);
+	alarm(20);
+	if (in_thread_end)
+		tpterm();
+	exit(0);		/* with a transaction open that nobody can be told of */
+}
+
+static void	/* Neither does a program that just exits. */
+exit_does_not_hang_when_the_servers_are_gone(void)
+{
+	int told[2], may_go[2], status = -1;
+	bool tpterm_first;
+	struct fake *f;
+	int64_t began;
+	char c = 'g';
+	pid_t pid;
+
+	for (tpterm_first = false;; tpterm_first = true) {
+		CU_ASSERT_EQUAL_FATAL(pipe(told) + pipe(may_go), 0);
+		f = fake_application();
+		FAKE(f, strcpy(f->qreply.group, "QUE1"));
+		fflush(stdout);
+		if ((pid = fork()) == 0)
+			child_leaves(told[1], may_go[0], tpterm_first);
+		CU_ASSERT_EQUAL(read(told[0], &c, 1), 1);
+		fake_kill(f);
+		CU_ASSERT_EQUAL(write(may_go[1], &c, 1), 1);
+		began = clock_mono_us();
+		waitpid(pid, &status, 0);
+		CU_ASSERT_EQUAL(status, 0);
+		CU_ASSERT_TRUE(clock_mono_us() - began < 3000000);
+		fake_done(f);
+		close(told[0]);
+		close(told[1]);
+		close(may_go[0]);
+		close(may_go[1]);
+		if (tpterm_first)
+			return;
+	}
+}
+
 static void
 configuration_that_cannot_be_read_is_a_system_error(void)
 {
@@ -513,7 +565,7 @@ main(void)
 		UNIT(server_lost_after_the_request_is_a_timeout), UNIT(peek_is_sent_again_when_the_server_was_lost),
 		UNIT(service_being_started_is_waited_for_until_the_blocking_time), UNIT(commit_goes_to_the_group_that_joined),
 		UNIT(doomed_transaction_is_rolled_back_by_commit), UNIT(leaving_does_not_hang_when_the_servers_are_gone),
-		UNIT(configuration_that_cannot_be_read_is_a_system_error),
+		UNIT(exit_does_not_hang_when_the_servers_are_gone), UNIT(configuration_that_cannot_be_read_is_a_system_error),
 		UNIT(calls_come_back_by_descriptor_or_as_they_are_answered), UNIT(fifty_calls_may_be_open),
 		UNIT(contexts_do_not_hold_each_other_up),
 	};
