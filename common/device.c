@@ -33,7 +33,8 @@ check_stamp(const struct device *d, char **why)
 
 	if (device_stamp_read(d->dir, uuid) != DEVE_OK || strcmp(uuid, d->uuid) == 0)
 		return DEVE_OK;		/* a directory without a stamp is a device that was copied without its data */
-	return device_fail(why, DEVE_FORMAT, "%s: its directory %s belongs to another device file (uuid %s, expected %s)", d->path,
+	return device_fail(why, DEVE_FORMAT,
+	    "%s: its directory %s belongs to another device file (uuid %s, expected %s)", d->path,
 	    d->dir, uuid, d->uuid);
 }
 
@@ -199,10 +200,13 @@ take_pages(struct device *d, const char *name, const char *kind, long pages, cha
 	long left = device_free_pages(d);
 
 	if (left < pages)
-		return device_fail(why, DEVE_NOSPACE, "%s: %ld pages wanted for %s, %ld free on its %d %s", d->path, pages, name, left,
+		return device_fail(why, DEVE_NOSPACE, "%s: %ld pages wanted for %s, %ld free on its %d %s", d->path,
+		    pages, name, left,
 		    d->n_entries, d->n_entries == 1 ? "entry" : "entries");
-	if (d->n_tables == DEVICE_MAX_TABLES || (!take_contiguous(d, name, kind, pages) && !take_scattered(d, name, kind, pages)))
-		return device_fail(why, DEVE_NOSPACE, "%s: the table of contents is full (%d entries)", d->path, DEVICE_MAX_TABLES);
+	if (d->n_tables == DEVICE_MAX_TABLES || (!take_contiguous(d, name, kind, pages) &&
+	    !take_scattered(d, name, kind, pages)))
+		return device_fail(why, DEVE_NOSPACE, "%s: the table of contents is full (%d entries)", d->path,
+		    DEVICE_MAX_TABLES);
 	return DEVE_OK;
 }
 
@@ -214,8 +218,10 @@ table_grow(const char *path, const char *name, const char *kind, long pages, boo
 
 	if (why != NULL)
 		*why = NULL;
-	if (!printable_name(name, sizeof d.table[0].name - 1) || !printable_name(kind, sizeof d.table[0].kind - 1) || pages <= 0)
-		return device_fail(why, DEVE_INVAL, "%s: bad name or size for a table: \"%.40s\", %ld pages", path, name, pages);
+	if (!printable_name(name, sizeof d.table[0].name - 1) || !printable_name(kind, sizeof d.table[0].kind - 1) ||
+	    pages <= 0)
+		return device_fail(why, DEVE_INVAL, "%s: bad name or size for a table: \"%.40s\", %ld pages", path,
+		    name, pages);
 	if ((rc = open_for_change(path, &d, &lock, why)) != DEVE_OK)
 		return rc;
 	if (fresh && device_table_pages(&d, name, kind) > 0)
@@ -271,20 +277,23 @@ same_file(const char *a, const char *b)
 
 	if (strcmp(a, b) == 0)
 		return true;
-	return device_locate(a, &x, NULL) == DEVE_OK && device_locate(b, &y, NULL) == DEVE_OK && strcmp(x.path, y.path) == 0;
+	return device_locate(a, &x, NULL) == DEVE_OK && device_locate(b, &y, NULL) == DEVE_OK &&
+	    strcmp(x.path, y.path) == 0;
 }
 
 static int
 check_new_entry(const struct device *d, const char *name, long offset, long size, char **why)
 {
 	if (!printable_name(name, sizeof d->entry[0].name - 1))
-		return device_fail(why, DEVE_INVAL, "%.60s: a device name has 1 to %zu printable characters", name, sizeof d->entry[0].name - 1);
+		return device_fail(why, DEVE_INVAL, "%.60s: a device name has 1 to %zu printable characters", name,
+		    sizeof d->entry[0].name - 1);
 	if (offset < 0 || size <= 0 || offset > 999999999L || size > 999999999999L)
 		return device_fail(why, DEVE_INVAL, "%s: offset %ld, size %ld: out of range", name, offset, size);
 	for (int i = 0; i < d->n_entries; i++) {
 		const struct device_entry *e = &d->entry[i];
 		if (offset < e->offset + e->size && e->offset < offset + size && same_file(name, e->name))
-			return device_fail(why, DEVE_EXIST, "%s: offset %ld, size %ld overlaps entry %d (offset %ld, size %ld)", name,
+			return device_fail(why, DEVE_EXIST,
+			    "%s: offset %ld, size %ld overlaps entry %d (offset %ld, size %ld)", name,
 			    offset, size, i, e->offset, e->size);
 	}
 	return DEVE_OK;
@@ -297,7 +306,8 @@ add_more(struct device *d, const char *name, long offset, long size, char **why)
 	int rc;
 
 	if (d->n_entries == DEVICE_MAX_ENTRIES)
-		return device_fail(why, DEVE_NOSPACE, "%s: the universal device list is full (%d entries)", d->path, DEVICE_MAX_ENTRIES);
+		return device_fail(why, DEVE_NOSPACE, "%s: the universal device list is full (%d entries)", d->path,
+		    DEVICE_MAX_ENTRIES);
 	if ((rc = check_new_entry(d, name, offset, size, why)) != DEVE_OK)
 		return rc;
 	e = &d->entry[d->n_entries++];
@@ -335,7 +345,9 @@ check_nobody_inside(const char *dir, char **why)
 		return DEVE_OK;
 	while (rc == DEVE_OK && (e = readdir(d)) != NULL)
 		if (e->d_name[0] != '.' && is_owned(dir, e->d_name))
-			rc = device_fail(why, DEVE_INUSE, "%s: a process still serves %s from it; stop it before making the device anew", dir, e->d_name);
+			rc = device_fail(why, DEVE_INUSE,
+			    "%s: a process still serves %s from it; stop it before making the device anew", dir,
+			    e->d_name);
 	closedir(d);
 	return rc;
 }
@@ -347,14 +359,18 @@ make_device(struct device *d, const char *name, long offset, long size, int *loc
 	int rc;
 
 	if (offset != 0)
-		return device_fail(why, DEVE_INVAL, "%s: the first entry must begin at offset 0, not %ld", d->path, offset);
+		return device_fail(why, DEVE_INVAL, "%s: the first entry must begin at offset 0, not %ld", d->path,
+		    offset);
 	if (size <= DEVICE_HEADER_PAGES)
-		return device_fail(why, DEVE_INVAL, "%s: %ld pages are too few: the device list itself takes %d", d->path, size, DEVICE_HEADER_PAGES);
+		return device_fail(why, DEVE_INVAL, "%s: %ld pages are too few: the device list itself takes %d",
+		    d->path, size, DEVICE_HEADER_PAGES);
 	if (!device_dir_is_bare(d->dir)) {
-		if ((rc = check_nobody_inside(d->dir, why)) != DEVE_OK || (rc = device_dir_set_aside(d->dir, why)) != DEVE_OK)
+		if ((rc = check_nobody_inside(d->dir, why)) != DEVE_OK ||
+		    (rc = device_dir_set_aside(d->dir, why)) != DEVE_OK)
 			return rc;
 		if (note != NULL)
-			device_fail(note, 0, "%s: data of an earlier device of this name was moved to %s.old", d->path, d->dir);
+			device_fail(note, 0, "%s: data of an earlier device of this name was moved to %s.old",
+			    d->path, d->dir);
 		close(*lock);
 		*lock = -1;
 		if ((rc = device_lock(d, lock, why)) != DEVE_OK)
@@ -407,7 +423,8 @@ check_index(const struct device *d, int index, char **why)
 {
 	if (index >= 0 && index < d->n_entries)
 		return DEVE_OK;
-	return device_fail(why, DEVE_NOSUCH, "%s: no entry %d in its device list (0 to %d)", d->path, index, d->n_entries - 1);
+	return device_fail(why, DEVE_NOSUCH, "%s: no entry %d in its device list (0 to %d)", d->path, index,
+	    d->n_entries - 1);
 }
 
 /* The device goes, and its directory with it unless something lies there that we did not put there. */
@@ -433,9 +450,11 @@ remove_entry(struct device *d, int index, char **why)
 {
 	for (int i = 0; i < d->n_tables; i++)
 		if (d->table[i].entry == index)
-			return device_fail(why, DEVE_INUSE, "%s: entry %d holds %s %s", d->path, index, d->table[i].kind, d->table[i].name);
+			return device_fail(why, DEVE_INUSE, "%s: entry %d holds %s %s", d->path, index,
+			    d->table[i].kind, d->table[i].name);
 	if (index == 0 && d->n_entries > 1)
-		return device_fail(why, DEVE_INUSE, "%s: entry 0 holds the device list, and %d other %s left in it", d->path,
+		return device_fail(why, DEVE_INUSE, "%s: entry 0 holds the device list, and %d other %s left in it",
+		    d->path,
 		    d->n_entries - 1, d->n_entries == 2 ? "entry is" : "entries are");
 	if (index == 0)
 		return remove_device(d, why);
@@ -470,7 +489,8 @@ device_rename(const char *path, int index, const char *newname, char **why)
 	if ((rc = open_for_change(path, &d, &lock, why)) != DEVE_OK)
 		return rc;
 	if ((rc = check_index(&d, index, why)) == DEVE_OK && !printable_name(newname, sizeof d.entry[0].name - 1))
-		rc = device_fail(why, DEVE_INVAL, "%.60s: a device name has 1 to %zu printable characters", newname, sizeof d.entry[0].name - 1);
+		rc = device_fail(why, DEVE_INVAL, "%.60s: a device name has 1 to %zu printable characters", newname,
+		    sizeof d.entry[0].name - 1);
 	if (rc == DEVE_OK) {
 		snprintf(d.entry[index].name, sizeof d.entry[index].name, "%s", newname);
 		rc = device_file_store(&d, why);

@@ -29,7 +29,8 @@ enum { DEVE_OK = 0, DEVE_NOENT = -1,	/* no such device file */
 	DEVE_INUSE = -8, DEVE_OS = -9, DEVE_NOSUCH = -10 };	/* NOSUCH: no such entry or table */
 
 struct device_entry { char name[257]; long offset, size; };
-struct device_table { char name[32]; char kind[8]; int entry; long offset, pages; int extent; };	/* kind: qspace, tlog */
+struct device_table { char name[32]; char kind[8]; int entry; long offset, pages; int extent;
+    };	/* kind: qspace, tlog */
 struct device {
 	char path[4096], dir[4096];	/* the file; the directory beside it */
 	char uuid[37];
@@ -40,13 +41,15 @@ struct device {
 int device_read(const char *path, struct device *out, char **why);
 /* crdl: the first entry creates the file.  name NULL: the device itself; size 0: default 1000. */
 int device_add(const char *path, const char *name, long offset, long size, char **why, char **note);
-int device_remove(const char *path, int index, char **why);		/* dsdl: entry 0 only when nothing else is left */
+int device_remove(const char *path, int index,
+    char **why);		/* dsdl: entry 0 only when nothing else is left */
 int device_rename(const char *path, int index, const char *newname, char **why);	/* chdl */
 /* Reserve pages for a table (first fit over the entries; in several extents when no piece is large enough) / give them back. */
 int device_table_add(const char *path, const char *name, const char *kind, long pages, char **why);
 int device_table_extend(const char *path, const char *name, const char *kind, long pages, char **why);	/* qaddext */
 int device_table_remove(const char *path, const char *name, const char *kind, char **why);
-long device_table_pages(const struct device *d, const char *name, const char *kind);	/* of all extents; 0: no such table */
+long device_table_pages(const struct device *d, const char *name,
+    const char *kind);	/* of all extents; 0: no such table */
 long device_free_pages(const struct device *d);			/* on all entries together */
 /* Free pieces of an entry, ascending address, for lidl in verbose mode; returns how many, at most max. */
 struct device_free { long addr, size; };

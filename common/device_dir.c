@@ -28,7 +28,8 @@ device_uuid_make(char uuid[37])
 	}
 	b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
 	b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
-	snprintf(uuid, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3],
+	snprintf(uuid, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2],
+	    b[3],
 	    b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
@@ -100,7 +101,8 @@ device_dir_set_aside(const char *dir, char **why)
 
 	snprintf(old, sizeof old, "%s.old", dir);
 	if (lstat(old, &st) == 0 && nftw(old, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0)
-		return device_fail(why, DEVE_OS, "%s: cannot remove it to keep %s there: %s", old, dir, strerror(errno));
+		return device_fail(why, DEVE_OS, "%s: cannot remove it to keep %s there: %s", old, dir,
+		    strerror(errno));
 	if (rename(dir, old) != 0)
 		return device_fail(why, DEVE_OS, "%s: cannot rename it to %s: %s", dir, old, strerror(errno));
 	return DEVE_OK;

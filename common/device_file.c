@@ -104,7 +104,8 @@ parse_entry(const char *s, struct device *d)
 	if (d->n_entries == DEVICE_MAX_ENTRIES)
 		return false;
 	e = &d->entry[d->n_entries];
-	if (!take_number(&s, &e->offset) || !take_number(&s, &e->size) || e->size == 0 || !take_rest(s, e->name, sizeof e->name))
+	if (!take_number(&s, &e->offset) || !take_number(&s, &e->size) || e->size == 0 ||
+	    !take_rest(s, e->name, sizeof e->name))
 		return false;
 	if (d->n_entries == 0 && (e->offset != 0 || e->size <= DEVICE_HEADER_PAGES))
 		return false;
@@ -128,7 +129,8 @@ parse_table(const char *s, struct device *d)
 	memcpy(t->kind, s, (size_t)(blank - s));
 	t->kind[blank - s] = '\0';
 	s = blank + 1;
-	if (!take_number(&s, &entry) || !take_number(&s, &t->offset) || !take_number(&s, &t->pages) || !take_number(&s, &extent) ||
+	if (!take_number(&s, &entry) || !take_number(&s, &t->offset) || !take_number(&s, &t->pages) ||
+	    !take_number(&s, &extent) ||
 	    !take_rest(s, t->name, sizeof t->name))
 		return false;
 	if (entry >= d->n_entries || extent >= DEVICE_MAX_TABLES || t->pages == 0)
@@ -155,12 +157,15 @@ check_version(const char *text, size_t len, const char *where, char **why)
 	char *end;
 
 	if (len < sizeof MAGIC || strncmp(text, MAGIC, sizeof MAGIC - 1) != 0)
-		return device_fail(why, DEVE_FORMAT, "%s:1: not a device file (it begins with other words than \"%s%d\")", where, MAGIC, DISK_VERSION);
+		return device_fail(why, DEVE_FORMAT,
+		    "%s:1: not a device file (it begins with other words than \"%s%d\")", where, MAGIC, DISK_VERSION);
 	found = strtol(text + sizeof MAGIC - 1, &end, 10);
 	if (*end != '\n')
-		return device_fail(why, DEVE_FORMAT, "%s:1: not a device file (no version number after \"%s\")", where, MAGIC);
+		return device_fail(why, DEVE_FORMAT, "%s:1: not a device file (no version number after \"%s\")",
+		    where, MAGIC);
 	if (found != DISK_VERSION)
-		return device_fail(why, DEVE_VERSION, "%s:1: device file of version %ld; this program reads and writes version %d; nothing was changed",
+		return device_fail(why, DEVE_VERSION,
+		    "%s:1: device file of version %ld; this program reads and writes version %d; nothing was changed",
 		    where, found, DISK_VERSION);
 	return DEVE_OK;
 }
@@ -194,7 +199,8 @@ device_text_parse(const char *text, size_t len, const char *where, struct device
 		lineno++;
 		nl = memchr(p, '\n', (size_t)(end - p));
 		if (nl == NULL || (size_t)(nl - p) >= sizeof line || memchr(p, '\0', (size_t)(nl - p)) != NULL)
-			return device_fail(why, DEVE_FORMAT, "%s:%d: damaged device file: no whole line", where, lineno);
+			return device_fail(why, DEVE_FORMAT, "%s:%d: damaged device file: no whole line", where,
+			    lineno);
 		memcpy(line, p, (size_t)(nl - p));
 		line[nl - p] = '\0';
 		if (strcmp(line, "end") == 0) {
@@ -243,10 +249,12 @@ check_owner(int fd, const char *path, char **why)
 	if (!S_ISREG(st.st_mode))
 		return device_fail(why, DEVE_FORMAT, "%s: not a device file (it is no regular file)", path);
 	if (st.st_uid != geteuid())
-		return device_fail(why, DEVE_OWNER, "%s: effective user id %ld is not its owner, user id %ld, and may not administer it",
+		return device_fail(why, DEVE_OWNER,
+		    "%s: effective user id %ld is not its owner, user id %ld, and may not administer it",
 		    path, (long)geteuid(), (long)st.st_uid);
 	if (st.st_size >= DEVICE_TEXT_MAX)
-		return device_fail(why, DEVE_FORMAT, "%s: not a device file (%lld bytes long)", path, (long long)st.st_size);
+		return device_fail(why, DEVE_FORMAT, "%s: not a device file (%lld bytes long)", path,
+		    (long long)st.st_size);
 	return DEVE_OK;
 }
 
@@ -259,7 +267,8 @@ explain_open(const char *path, int err, char **why)
 	if (err == ENOENT || err == ENOTDIR)
 		return device_fail(why, DEVE_NOENT, "%s: no such device", path);
 	if (stat(path, &st) == 0 && st.st_uid != geteuid())
-		return device_fail(why, DEVE_OWNER, "%s: effective user id %ld is not its owner, user id %ld, and may not administer it",
+		return device_fail(why, DEVE_OWNER,
+		    "%s: effective user id %ld is not its owner, user id %ld, and may not administer it",
 		    path, (long)geteuid(), (long)st.st_uid);
 	return device_fail(why, DEVE_OS, "%s: %s", path, strerror(err));
 }

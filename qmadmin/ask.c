@@ -66,7 +66,8 @@ prompt_of(const struct field *f, const struct record *so_far, char *room, size_t
 {
 	const char *high, *mark = strstr(f->prompt, "0%]");
 
-	if (strcmp(f->key, "low") != 0 || mark == NULL || (high = record_get(so_far, "high")) == NULL || *high == '\0' ||
+	if (strcmp(f->key, "low") != 0 || mark == NULL || (high = record_get(so_far, "high")) == NULL ||
+	    *high == '\0' ||
 	    strchr("bBm%", high[strlen(high) - 1]) == NULL)
 		return f->prompt;
 	snprintf(room, size, "%.*s0%c]%s", (int)(mark - f->prompt), f->prompt, high[strlen(high) - 1], mark + 3);
@@ -81,7 +82,8 @@ collect(struct session *s, const struct field *f, int n, int argc, char **argv, 
 
 	for (int i = 0; i < n; i++) {
 		if (i < argc) {
-			if (record_set(to, f[i].key, *argv[i] == '\0' && f[i].deflt != NULL ? f[i].deflt : argv[i]) != 0)
+			if (record_set(to, f[i].key, *argv[i] == '\0' && f[i].deflt != NULL ? f[i].deflt :
+			    argv[i]) != 0)
 				return -1;
 			continue;
 		}

@@ -11,7 +11,8 @@
 static int
 refused(struct session *s, int code, char *why)
 {
-	int number = code == DEVE_OWNER ? 1105 : code == DEVE_NOENT || code == DEVE_OS || code == DEVE_FORMAT || code == DEVE_VERSION ? 1104 : 0;
+	int number = code == DEVE_OWNER ? 1105 : code == DEVE_NOENT || code == DEVE_OS || code == DEVE_FORMAT ||
+	    code == DEVE_VERSION ? 1104 : 0;
 
 	say_error(s, number, "%s", why != NULL ? why : "out of memory");
 	free(why);
@@ -41,7 +42,8 @@ number_of(struct session *s, const struct record *r, const char *key, const char
 int
 cmd_crdl(struct session *s, const struct args *a)
 {
-	const struct field fields[] = { { "device", "Device name:", NULL }, { "offset", "Device offset [default=0]:", "0" },
+	const struct field fields[] = { { "device", "Device name:", NULL },
+		{ "offset", "Device offset [default=0]:", "0" },
 		{ "size", "Device size in disk pages [default=1000]:", "1000" } };
 	struct document doc = { 0 };
 	struct record *r = document_add(&doc);
@@ -49,7 +51,8 @@ cmd_crdl(struct session *s, const struct args *a)
 	long offset, size;
 	int rc = -1;
 
-	if (r == NULL || collect(s, fields, 3, a->argc, a->argv, r) != 0 || number_of(s, r, "offset", "offset", 999999999L, &offset) != 0 ||
+	if (r == NULL || collect(s, fields, 3, a->argc, a->argv, r) != 0 || number_of(s, r, "offset", "offset",
+	    999999999L, &offset) != 0 ||
 	    number_of(s, r, "size", "size", 999999999L, &size) != 0)
 		goto done;
 	if ((rc = device_add(s->device, record_get(r, "device"), offset, size, &why, &note)) != DEVE_OK) {
@@ -79,7 +82,8 @@ index_of(struct session *s, const struct args *a, const struct device *d, int *i
 	if (r == NULL || collect(s, fields, 1, a->argc, a->argv, r) != 0)
 		goto done;
 	if ((rc = qparse_long(record_get(r, "index"), 0, d->n_entries - 1, &v)) != 0)
-		say_error(s, 0, "%s: no entry \"%.60s\" in the universal device list (0 to %d)", a->name, record_get(r, "index"), d->n_entries - 1);
+		say_error(s, 0, "%s: no entry \"%.60s\" in the universal device list (0 to %d)", a->name,
+		    record_get(r, "index"), d->n_entries - 1);
 	else
 		*index = (int)v;
 done:
@@ -96,7 +100,8 @@ cmd_dsdl(struct session *s, const struct args *a)
 
 	if (load(s, &d) != 0 || index_of(s, a, &d, &index) != 0)
 		return -1;
-	if (!args_flag(a, 'y') && !ask_yes(s, "Remove device %s, offset %ld from the universal device list", d.entry[index].name, d.entry[index].offset))
+	if (!args_flag(a, 'y') && !ask_yes(s, "Remove device %s, offset %ld from the universal device list",
+	    d.entry[index].name, d.entry[index].offset))
 		return -1;
 	if ((rc = device_remove(s->device, index, &why)) != DEVE_OK)
 		return refused(s, rc, why);
@@ -136,7 +141,8 @@ show_entry(struct session *s, const struct device *d, int index)
 	const struct device_entry *e = &d->entry[index];
 	int n;
 
-	say(s, "universal device index. %d:\n  name: %s\n  start: %ld\n  size: %ld\n", index, e->name, e->offset, e->size);
+	say(s, "universal device index. %d:\n  name: %s\n  start: %ld\n  size: %ld\n", index, e->name, e->offset,
+	    e->size);
 	if (!s->verbose)
 		return;
 	n = device_free_map(d, index, piece, DEVICE_MAX_TABLES + 1);

@@ -32,7 +32,8 @@ cmd_qset(struct session *s, const struct args *a)
 	return rc;
 }
 
-static const struct { char letter; const char *key; } criteria[] = { { 't', "time" }, { 'p', "priority" }, { 'm', "msgid" },
+static const struct { char letter; const char *key; } criteria[] = { { 't', "time" }, { 'p', "priority" },
+	{ 'm', "msgid" },
 	{ 'i', "corrid" }, { 'd', "delivery" }, { 'e', "expiry" } };
 #define N_CRITERIA (sizeof criteria / sizeof criteria[0])
 
@@ -106,7 +107,8 @@ selection(struct session *s, const char *command, struct document *doc)
 
 /* Run an operation page by page; `each` sees every page.  -1: said why. */
 static int
-run_pages(struct session *s, const char *what, const char *op, struct record *r, void (*each)(struct session *, const struct document *, void *), void *arg)
+run_pages(struct session *s, const char *what, const char *op, struct record *r, void (*each)(struct session *,
+    const struct document *, void *), void *arg)
 {
 	struct document page;
 	struct owner *o;
@@ -125,11 +127,14 @@ run_pages(struct session *s, const char *what, const char *op, struct record *r,
 	return rc;
 }
 
-static const struct label message_labels[] = { { "msgid", "message", false, AS_TEXT }, { "priority", "priority", false, AS_TEXT },
-	{ "retries", "retries", false, AS_TEXT }, { "length", "length", false, AS_TEXT }, { "delivery", "delivery", false, AS_TEXT },
+static const struct label message_labels[] = { { "msgid", "message", false, AS_TEXT },
+	{ "priority", "priority", false, AS_TEXT },
+	{ "retries", "retries", false, AS_TEXT }, { "length", "length", false, AS_TEXT },
+	{ "delivery", "delivery", false, AS_TEXT },
 	{ "reply", "reply delivery", false, AS_TEXT }, { "expires", "expires", false, AS_TIME },
 	{ "available", "available", false, AS_TIME }, { "held", "held by transaction", false, AS_TEXT },
-	{ "corrid", "correlation id", true, AS_TEXT }, { "type", "type", true, AS_OPTIONAL }, { "subtype", "subtype", true, AS_OPTIONAL },
+	{ "corrid", "correlation id", true, AS_TEXT }, { "type", "type", true, AS_OPTIONAL },
+	{ "subtype", "subtype", true, AS_OPTIONAL },
 	{ "enqueued", "enqueued", true, AS_TIME }, { "replyqueue", "reply queue", true, AS_OPTIONAL },
 	{ "failurequeue", "failure queue", true, AS_OPTIONAL }, { 0 } };
 
@@ -155,7 +160,8 @@ cmd_qlist(struct session *s, const struct args *a)
 		rc = run_pages(s, "Queue list", "qlist", r, list_page, &shown);
 		list_end(s);
 		if (rc == 0 && shown == 0)
-			say_info(s, 1401, "qlist: no message of queue %s matches the selection criteria of qscan", s->queue);
+			say_info(s, 1401, "qlist: no message of queue %s matches the selection criteria of qscan",
+			    s->queue);
 	}
 	document_free(&doc);
 	return rc;
@@ -183,15 +189,18 @@ cmd_qdeletemsg(struct session *s, const struct args *a)
 	struct deleted d = { 0 };
 	int rc = -1;
 
-	if (r == NULL || (!args_flag(a, 'y') && !ask_yes(s, "Delete %s messages of queue %s", s->criteria.n > 0 ? "the selected" : "all", s->queue)))
+	if (r == NULL || (!args_flag(a, 'y') && !ask_yes(s, "Delete %s messages of queue %s",
+	    s->criteria.n > 0 ? "the selected" : "all", s->queue)))
 		goto done;
 	rc = run_pages(s, "Delete messages", "qdeletemsg", r, deleted_page, &d);
 	if (d.gone > 0)
 		say(s, "%ld %s deleted\n", d.gone, d.gone == 1 ? "message" : "messages");
 	if (d.kept > 0)
-		say_warning(s, 0, "qdeletemsg: %ld %s held by transactions, not deleted", d.kept, d.kept == 1 ? "message is" : "messages are");
+		say_warning(s, 0, "qdeletemsg: %ld %s held by transactions, not deleted", d.kept,
+		    d.kept == 1 ? "message is" : "messages are");
 	if (rc == 0 && d.gone == 0 && d.kept == 0)
-		say_info(s, 1407, "qdeletemsg: no message of queue %s matches the selection criteria of qscan", s->queue);
+		say_info(s, 1407, "qdeletemsg: no message of queue %s matches the selection criteria of qscan",
+		    s->queue);
 done:
 	document_free(&doc);
 	return rc;

@@ -13,7 +13,8 @@
 static int
 take_queue_options(const struct args *a, struct record *r)
 {
-	static const struct { char letter; const char *key; } option[] = { { 'd', "policy" }, { 'n', "nonpersistent" }, { 'e', "expiration" } };
+	static const struct { char letter; const char *key; } option[] = { { 'd', "policy" },
+		{ 'n', "nonpersistent" }, { 'e', "expiration" } };
 	const char *value;
 
 	for (size_t i = 0; i < sizeof option / sizeof option[0]; i++)
@@ -29,7 +30,8 @@ cmd_qcreate(struct session *s, const struct args *a)
 		{ "order", "Queue order (priority, time, expiration, fifo, lifo):", NULL },
 		{ "outoforder", "Out-of-ordering enqueuing (top, msgid, [default=none]):", "none" },
 		{ "retries", "Retries [default=0]:", "0" }, { "delay", "Retry delay in seconds [default=0]:", "0" },
-		{ "high", HIGH_PROMPT "100%]):", "100%" }, { "low", LOW_PROMPT "0%]:", "0" }, { "cmd", "Queue capacity command:", "" } };
+		{ "high", HIGH_PROMPT "100%]):", "100%" }, { "low", LOW_PROMPT "0%]:", "0" },
+		{ "cmd", "Queue capacity command:", "" } };
 	struct document doc = { 0 };
 	struct record *r = document_add(&doc);
 	int rc = -1;
@@ -66,7 +68,8 @@ ask_changes(struct session *s, const struct args *a, const struct record *now, s
 	static const struct { const char *key, *before, *after; } question[] = {
 		{ "outoforder", "Out-of-ordering enqueuing (top, msgid, none [default=", "]):" },
 		{ "retries", "Retries [default=", "]:" }, { "delay", "Retry delay in seconds [default=", "]:" },
-		{ "high", HIGH_PROMPT, "]):" }, { "low", LOW_PROMPT, "]:" }, { "cmd", "Queue capacity command [default=", "]:" } };
+		{ "high", HIGH_PROMPT, "]):" }, { "low", LOW_PROMPT, "]:" },
+		{ "cmd", "Queue capacity command [default=", "]:" } };
 	char prompt[512];
 
 	for (int i = 0; i < 6; i++) {
@@ -91,7 +94,8 @@ cmd_qchange(struct session *s, const struct args *a)
 		goto done;
 	/* With everything on the command line there is nothing to ask, nor to look up; an empty word clears the command. */
 	if (a->argc == 7) {
-		static const struct field rest[] = { { "outoforder", "", "none" }, { "retries", "", "0" }, { "delay", "", "0" },
+		static const struct field rest[] = { { "outoforder", "", "none" }, { "retries", "", "0" },
+			{ "delay", "", "0" },
 			{ "high", "", "100%" }, { "low", "", "0" }, { "cmd", "", "" } };
 		if (collect(s, rest, 6, a->argc - 1, a->argv + 1, r) != 0)
 			goto done;
@@ -148,14 +152,18 @@ done:
 	return rc;
 }
 
-static const struct label queue_labels[] = { { "name", "queue", false, AS_TEXT }, { "messages", "messages", false, AS_TEXT },
+static const struct label queue_labels[] = { { "name", "queue", false, AS_TEXT },
+	{ "messages", "messages", false, AS_TEXT },
 	{ "bytes", "bytes", false, AS_TEXT }, { "blocks", "blocks", false, AS_TEXT },
-	{ "np_messages", "non-persistent messages", false, AS_TEXT }, { "np_bytes", "non-persistent bytes", false, AS_TEXT },
+	{ "np_messages", "non-persistent messages", false, AS_TEXT },
+	{ "np_bytes", "non-persistent bytes", false, AS_TEXT },
 	{ "held", "held by transactions", false, AS_TEXT }, { "delayed", "not available yet", false, AS_TEXT },
 	{ "order", "order", true, AS_TEXT }, { "outoforder", "out-of-order enqueuing", true, AS_TEXT },
 	{ "retries", "retries", true, AS_TEXT }, { "delay", "retry delay in seconds", true, AS_TEXT },
-	{ "high", "high limit", true, AS_TEXT }, { "low", "low limit", true, AS_TEXT }, { "cmd", "capacity command", true, AS_TEXT },
-	{ "np_high", "non-persistent high limit", true, AS_TEXT }, { "np_low", "non-persistent low limit", true, AS_TEXT },
+	{ "high", "high limit", true, AS_TEXT }, { "low", "low limit", true, AS_TEXT },
+	{ "cmd", "capacity command", true, AS_TEXT },
+	{ "np_high", "non-persistent high limit", true, AS_TEXT },
+	{ "np_low", "non-persistent low limit", true, AS_TEXT },
 	{ "np_cmd", "non-persistent capacity command", true, AS_TEXT },
 	{ "expiration", "default expiration", true, AS_TEXT }, { "policy", "delivery policy", true, AS_TEXT }, { 0 } };
 
@@ -168,7 +176,8 @@ cmd_qinfo(struct session *s, const struct args *a)
 	bool more = true;
 	int rc = 0;
 
-	if (r == NULL || (a->argc > 0 && record_set(r, "name", a->argv[0]) != 0) || owner_begin(s, s->space, "Queue information", &o) != 0) {
+	if (r == NULL || (a->argc > 0 && record_set(r, "name", a->argv[0]) != 0) ||
+	    owner_begin(s, s->space, "Queue information", &o) != 0) {
 		document_free(&doc);
 		return -1;
 	}

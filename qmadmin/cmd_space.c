@@ -73,25 +73,32 @@ show_extents(struct session *s, const char *name)
 	for (int i = 0; i < d.n_tables; i++) {
 		const struct device_table *t = &d.table[i];
 		if (strcmp(t->name, name) == 0 && strcmp(t->kind, "qspace") == 0)
-			say(s, "  extent %d: %ld pages at %ld on %s\n", t->extent, t->pages, t->offset, d.entry[t->entry].name);
+			say(s, "  extent %d: %ld pages at %ld on %s\n", t->extent, t->pages, t->offset,
+			    d.entry[t->entry].name);
 	}
 }
 
 int
 cmd_qspacelist(struct session *s, const struct args *a)
 {
-	static const struct label labels[] = { { "name", "queue space", false, AS_TEXT }, { "ipckey", "ipc key", false, AS_TEXT },
-		{ "pages", "pages", false, AS_TEXT }, { "queues", "queues", false, AS_TEXT }, { "trans", "transactions", false, AS_TEXT },
+	static const struct label labels[] = { { "name", "queue space", false, AS_TEXT },
+		{ "ipckey", "ipc key", false, AS_TEXT },
+		{ "pages", "pages", false, AS_TEXT }, { "queues", "queues", false, AS_TEXT },
+		{ "trans", "transactions", false, AS_TEXT },
 		{ "procs", "processes", false, AS_TEXT }, { "messages", "messages", false, AS_TEXT },
 		{ "errorq", "error queue", false, AS_TEXT }, { "inityn", "initialize extents", false, AS_TEXT },
-		{ "blocking", "blocking factor", false, AS_TEXT }, { "nonpersistent", "non-persistent memory in bytes", false, AS_TEXT },
-		{ "overflow", "overflow memory in bytes", false, AS_TEXT }, { "filter", "filter memory in bytes", false, AS_TEXT },
-		{ "actions", "actions", false, AS_TEXT }, { "handles", "handles", false, AS_TEXT }, { "cursors", "cursors", false, AS_TEXT },
+		{ "blocking", "blocking factor", false, AS_TEXT },
+		{ "nonpersistent", "non-persistent memory in bytes", false, AS_TEXT },
+		{ "overflow", "overflow memory in bytes", false, AS_TEXT },
+		{ "filter", "filter memory in bytes", false, AS_TEXT },
+		{ "actions", "actions", false, AS_TEXT }, { "handles", "handles", false, AS_TEXT },
+		{ "cursors", "cursors", false, AS_TEXT },
 		{ "owners", "owners", false, AS_TEXT }, { "tmpqueues", "temporary queues", false, AS_TEXT }, { 0 } };
 	char name[QSPACE_NAME_MAX + 1];
 	struct document doc;
 
-	if (space_name(s, a, true, name) != 0 || run_on_space(s, name, "Queue space information", "qspacelist", NULL, &doc) != 0)
+	if (space_name(s, a, true, name) != 0 || run_on_space(s, name, "Queue space information", "qspacelist", NULL,
+	    &doc) != 0)
 		return -1;
 	list_begin(s);
 	if (doc.n > 0) {

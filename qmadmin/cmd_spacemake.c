@@ -24,13 +24,16 @@ number(struct session *s, const char *what, const char *text, long min, long *ou
 static int
 take_areas(struct session *s, const struct args *a, struct qspace_params *p)
 {
-	const struct { char letter; long *to; const char *what; } option[] = { { 'A', &p->actions, "actions" }, { 'H', &p->handles, "handles" },
-		{ 'C', &p->cursors, "cursors" }, { 'O', &p->owners, "owners" }, { 'Q', &p->tmpqueues, "temporary queues" },
+	const struct { char letter; long *to; const char *what; } option[] = { { 'A', &p->actions, "actions" },
+		{ 'H', &p->handles, "handles" },
+		{ 'C', &p->cursors, "cursors" }, { 'O', &p->owners, "owners" },
+		{ 'Q', &p->tmpqueues, "temporary queues" },
 		{ 'f', &p->filter_memory, "filter memory" }, { 'o', &p->overflow_memory, "overflow memory" } };
 	const char *value;
 
 	for (size_t i = 0; i < sizeof option / sizeof option[0]; i++)
-		if ((value = args_option(a, option[i].letter)) != NULL && number(s, option[i].what, value, 0, option[i].to) != 0)
+		if ((value = args_option(a, option[i].letter)) != NULL && number(s, option[i].what, value, 0,
+		    option[i].to) != 0)
 			return -1;
 	if ((value = args_option(a, 'n')) != NULL && qparse_bytes(value, &p->nonpersistent_bytes) != 0) {
 		say_error(s, 0, "non-persistent memory \"%.60s\" is not a number of bytes (b) or blocks (B)", value);
@@ -100,19 +103,23 @@ take_params(struct session *s, const struct record *r, struct qspace_params *p)
 int
 cmd_qspacecreate(struct session *s, const struct args *a)
 {
-	const struct field fields[] = { { "name", "Queue space name:", NULL }, { "ipckey", "IPC Key for queue space:", NULL },
+	const struct field fields[] = { { "name", "Queue space name:", NULL },
+		{ "ipckey", "IPC Key for queue space:", NULL },
 		PAGES, QUEUES, TRANS, PROCS, MESSAGES, { "errorq", "Error queue name:", "" },
-		{ "inityn", "Initialize extents (y, n [default=n]):", "n" }, { "blocking", "Blocking factor [default=16]:", "16" } };
+		{ "inityn", "Initialize extents (y, n [default=n]):", "n" },
+		{ "blocking", "Blocking factor [default=16]:", "16" } };
 	struct qspace_params p = { 0 };
 	struct document doc = { 0 };
 	struct record *r = document_add(&doc);
 	char *why = NULL;
 	int rc = -1;
 
-	if (r == NULL || collect(s, fields, 10, a->argc, a->argv, r) != 0 || take_areas(s, a, &p) != 0 || take_params(s, r, &p) != 0)
+	if (r == NULL || collect(s, fields, 10, a->argc, a->argv, r) != 0 || take_areas(s, a, &p) != 0 ||
+	    take_params(s, r, &p) != 0)
 		goto done;
 	if ((rc = qspace_create(s->device, &p, &why)) != 0) {
-		say_error(s, rc == DEVE_OWNER ? 1105 : rc == DEVE_NOENT || rc == DEVE_FORMAT || rc == DEVE_VERSION ? 1104 : 0,
+		say_error(s, rc == DEVE_OWNER ? 1105 : rc == DEVE_NOENT || rc == DEVE_FORMAT ||
+		    rc == DEVE_VERSION ? 1104 : 0,
 		    "Create queue space: %s", why != NULL ? why : p.name);
 		rc = -1;
 	} else {
@@ -156,11 +163,13 @@ cmd_qsize(struct session *s, const struct args *a)
 	struct record *r = document_add(&doc);
 	int rc = -1;
 
-	if (r == NULL || collect(s, fields, 5, a->argc, a->argv, r) != 0 || take_areas(s, a, &p) != 0 || take_size(s, r, &p) != 0)
+	if (r == NULL || collect(s, fields, 5, a->argc, a->argv, r) != 0 || take_areas(s, a, &p) != 0 ||
+	    take_size(s, r, &p) != 0)
 		goto done;
 	/* No shared memory and no semaphores: one process owns the space, and what it keeps in memory is its own. */
 	say(s, "shared memory: 0 bytes\nsemaphores: 0\n");
-	say(s, "pages on the device: %ld\nnon-persistent messages in the memory of the serving process: %lld bytes\n", p.pages,
+	say(s, "pages on the device: %ld\nnon-persistent messages in the memory of the serving process: %lld bytes\n",
+	    p.pages,
 	    (long long)p.nonpersistent_bytes);
 	rc = 0;
 done:
@@ -205,7 +214,8 @@ cmd_qaddext(struct session *s, const struct args *a)
 	long pages;
 	int rc = -1;
 
-	if (r == NULL || space_name(s, a, false, name) != 0 || collect(s, &field, 1, a->argc - 1, a->argv + 1, r) != 0 ||
+	if (r == NULL || space_name(s, a, false, name) != 0 || collect(s, &field, 1, a->argc - 1, a->argv + 1,
+	    r) != 0 ||
 	    number(s, "number of pages", record_get(r, "pages"), 4, &pages) != 0)
 		goto done;
 	if (strcmp(name, s->space) == 0)
@@ -222,11 +232,14 @@ static int
 ask_space_changes(struct session *s, const struct args *a, const struct record *now, struct record *r)
 {
 	static const struct { const char *key, *prompt; } question[] = { { "ipckey", "IPC Key for queue space" },
-		{ "trans", "Number of concurrent transactions in queue space" }, { "procs", "Number of concurrent processes in queue space" },
+		{ "trans", "Number of concurrent transactions in queue space" },
+		{ "procs", "Number of concurrent processes in queue space" },
 		{ "messages", "Number of messages in queue space" }, { "errorq", "Error queue name" },
 		{ "inityn", "Initialize extents (y, n)" }, { "blocking", "Blocking factor" } };
-	static const struct { char letter; const char *key; } option[] = { { 'A', "actions" }, { 'H', "handles" }, { 'C', "cursors" },
-		{ 'O', "owners" }, { 'Q', "tmpqueues" }, { 'f', "filter" }, { 'n', "nonpersistent" }, { 'o', "overflow" } };
+	static const struct { char letter; const char *key; } option[] = { { 'A', "actions" }, { 'H', "handles" },
+		{ 'C', "cursors" },
+		{ 'O', "owners" }, { 'Q', "tmpqueues" }, { 'f', "filter" }, { 'n', "nonpersistent" },
+		{ 'o', "overflow" } };
 	char prompt[256];
 
 	for (int i = 0; i < 7; i++) {
@@ -237,7 +250,8 @@ ask_space_changes(struct session *s, const struct args *a, const struct record *
 			return -1;
 	}
 	for (size_t i = 0; i < sizeof option / sizeof option[0]; i++)
-		if (args_option(a, option[i].letter) != NULL && record_set(r, option[i].key, args_option(a, option[i].letter)) != 0)
+		if (args_option(a, option[i].letter) != NULL &&
+		    record_set(r, option[i].key, args_option(a, option[i].letter)) != 0)
 			return -1;
 	return 0;
 }
@@ -254,7 +268,8 @@ cmd_qspacechange(struct session *s, const struct args *a)
 		say_error(s, 1507, "Change queue space: the queue space name is empty");
 		goto done;
 	}
-	if (r == NULL || space_name(s, a, false, name) != 0 || run_on_space(s, name, "Change queue space", "qspacelist", NULL, &now) != 0 ||
+	if (r == NULL || space_name(s, a, false, name) != 0 || run_on_space(s, name, "Change queue space",
+	    "qspacelist", NULL, &now) != 0 ||
 	    now.n == 0 || ask_space_changes(s, a, &now.rec[0], r) != 0)
 		goto done;
 	if (strcmp(name, s->space) == 0)

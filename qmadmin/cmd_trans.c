@@ -7,7 +7,8 @@
 #include "qparse.h"
 #include "session.h"
 
-static const struct label trans_labels[] = { { "index", "transaction index", false, AS_TEXT }, { "gtrid", "transaction id", false, AS_TEXT },
+static const struct label trans_labels[] = { { "index", "transaction index", false, AS_TEXT },
+	{ "gtrid", "transaction id", false, AS_TEXT },
 	{ "state", "status", false, AS_TEXT }, { "doomed", "to be rolled back", false, AS_TEXT },
 	{ "coordinator", "coordinator", false, AS_OPTIONAL }, { "enqueues", "messages enqueued", false, AS_TEXT },
 	{ "dequeues", "messages dequeued", false, AS_TEXT }, { "began", "began", false, AS_TIME },

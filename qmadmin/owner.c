@@ -40,7 +40,8 @@ wait_a_little(void)
 static bool
 has_endpoint(struct session *s, struct owner *o)
 {
-	return qspace_owner(s->device, o->space, o->endpoint, sizeof o->endpoint, &o->pid) == 0 && o->endpoint[0] != '\0' &&
+	return qspace_owner(s->device, o->space, o->endpoint, sizeof o->endpoint, &o->pid) == 0 &&
+	    o->endpoint[0] != '\0' &&
 	    (kill((pid_t)o->pid, 0) == 0 || errno != ESRCH);
 }
 
@@ -58,7 +59,8 @@ find_owner(struct session *s, struct owner *o, const char *what)
 		if ((rc = qspace_open(s->device, o->space, NULL, &o->qs, &why)) == 0)
 			break;
 		if (rc != QSPACE_OWNED || interrupt_came() || clock_mono_us() > give_up) {
-			say_error(s, 1350, "%s: queue space %s: %s", what, o->space, why != NULL ? why : "cannot be opened");
+			say_error(s, 1350, "%s: queue space %s: %s", what, o->space,
+			    why != NULL ? why : "cannot be opened");
 			free(why);
 			return -1;
 		}
@@ -134,7 +136,8 @@ run_there(struct session *s, struct owner *o, const char *op, const struct recor
 		return AGAIN;
 	if (rc != LINK_OK) {
 		say_error(s, 1350, "%s: process %ld, which serves queue space %s, %s; whether the command was carried out is not known",
-		    op, o->pid, o->space, rc == LINK_TIMEOUT ? "does not answer" : rc == LINK_GONE ? "ended" : "cannot be asked");
+		    op, o->pid, o->space, rc == LINK_TIMEOUT ? "does not answer" : rc == LINK_GONE ? "ended" :
+		    "cannot be asked");
 		return -1;
 	}
 	if (reply.status != 0)
@@ -161,7 +164,8 @@ owner_run(struct session *s, struct owner *o, const char *op, const struct recor
 		rc = o->qs != NULL ? run_here(s, o, op, args, &answer) : run_there(s, o, op, args, &answer);
 	while (rc == AGAIN && ++tries < 5 && find_owner(s, o, op) == 0);
 	if (rc == AGAIN && tries == 5)
-		say_error(s, 1350, "%s: process %ld, which serves queue space %s, cannot be reached", op, o->pid, o->space);
+		say_error(s, 1350, "%s: process %ld, which serves queue space %s, cannot be reached", op, o->pid,
+		    o->space);
 	if (rc != 0 || out == NULL)
 		document_free(&answer);
 	if (out != NULL)
@@ -170,7 +174,8 @@ owner_run(struct session *s, struct owner *o, const char *op, const struct recor
 }
 
 int
-run_on_space(struct session *s, const char *space, const char *what, const char *op, const struct record *args, struct document *out)
+run_on_space(struct session *s, const char *space, const char *what, const char *op, const struct record *args,
+    struct document *out)
 {
 	struct owner *o;
 	int rc;

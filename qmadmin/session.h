@@ -50,7 +50,8 @@ void show_record(struct session *s, const struct label *table, const struct reco
 
 /* One answer.  deflt NULL: required, asked again until there is one.  *answer is malloc'ed.  -1: input ended, or break. */
 int ask(struct session *s, const char *prompt, const char *deflt, char **answer);
-bool ask_yes(struct session *s, const char *question, ...) __attribute__((format(printf, 2, 3)));	/* end of input: no */
+bool ask_yes(struct session *s, const char *question, ...)
+    __attribute__((format(printf, 2, 3)));	/* end of input: no */
 
 /* A positional argument: where it goes, and how it is asked for when the command line has none. */
 struct field { const char *key, *prompt, *deflt; };
@@ -66,8 +67,10 @@ int owner_begin(struct session *s, const char *space, const char *what, struct o
 int owner_run(struct session *s, struct owner *o, const char *op, const struct record *args, struct document *out);
 void owner_end(struct owner *o);
 /* begin, run, end on the open space.  args may be NULL, out may be NULL. */
-int run_on_open_space(struct session *s, const char *what, const char *op, const struct record *args, struct document *out);
-int run_on_space(struct session *s, const char *space, const char *what, const char *op, const struct record *args, struct document *out);
+int run_on_open_space(struct session *s, const char *what, const char *op, const struct record *args,
+    struct document *out);
+int run_on_space(struct session *s, const char *space, const char *what, const char *op, const struct record *args,
+    struct document *out);
 
 /* --- cmd.c --- */
 

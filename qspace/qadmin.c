@@ -19,15 +19,18 @@ int
 qadmin_error(struct qadmin *a, const char *what, int qme)
 {
 	static const struct { int code; const char *means; } words[] = {
-		{ QMEBADQUEUE, "no such queue" }, { QMEINUSE, "it is in use" }, { QMENOSPACE, "the queue space has no room for it" },
+		{ QMEBADQUEUE, "no such queue" }, { QMEINUSE, "it is in use" },
+		{ QMENOSPACE, "the queue space has no room for it" },
 		{ QMEINVAL, "a value is out of range" }, { QMEABORTED, "the transaction was rolled back" },
-		{ QMEPROTO, "the transaction is not in that state" }, { QMEOS, "out of memory, or the system refused; see the user log" },
+		{ QMEPROTO, "the transaction is not in that state" },
+		{ QMEOS, "out of memory, or the system refused; see the user log" },
 		{ QMESYSTEM, "the queue space could not be read or written; see the user log" },
 	};
 
 	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
 		if (words[i].code == qme)
-			return qparse_fail(a->text, qme == QMESYSTEM || qme == QMEOS ? 1351 : 1, "%s: %s", what, words[i].means);
+			return qparse_fail(a->text, qme == QMESYSTEM || qme == QMEOS ? 1351 : 1, "%s: %s", what,
+			    words[i].means);
 	return qparse_fail(a->text, 1, "%s: error %d", what, qme);
 }
 

@@ -30,7 +30,8 @@ enum { SCAN_END = 0, SCAN_STOPPED = 1 };
  * not available yet, by time.  fn answers 0 to go on; anything else stops behind this message.  fn must not change
  * the tables.  In a batch.  SCAN_END, SCAN_STOPPED, or a QME code.
  */
-int qadmin_scan(struct qspace *qs, struct queue *q, struct scan_pos *pos, int (*fn)(void *arg, const struct scanned_msg *s), void *arg);
+int qadmin_scan(struct qspace *qs, struct queue *q, struct scan_pos *pos,
+    int (*fn)(void *arg, const struct scanned_msg *s), void *arg);
 
 /* --- qadmin_*.c: one function for each operation --- */
 

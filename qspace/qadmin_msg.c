@@ -35,11 +35,13 @@ show_message(struct qadmin *a, const struct scanned_msg *s)
 	if (r == NULL)
 		return -1;
 	qformat_id(m->msgid, id);
-	rc = record_set(r, "msgid", id) | record_setf(r, "priority", "%d", m->priority) | record_setf(r, "retries", "%ld", m->retries) |
-	    record_setf(r, "length", "%zu", m->body_len) | record_set(r, "delivery", m->persistent ? "persistent" : "nonpersistent") |
-	    record_set(r, "reply", qos_name(m->flags & TPQREPLYQOS ? m->reply_qos : 0)) | record_set(r, "type", m->type) |
-	    record_set(r, "subtype", m->subtype) | record_set(r, "replyqueue", m->replyqueue) |
-	    record_set(r, "failurequeue", m->failurequeue) | record_setf(r, "enqueued", "%lld", (long long)m->enqueued_us);
+	rc = record_set(r, "msgid", id) | record_setf(r, "priority", "%d", m->priority) |
+	    record_setf(r, "retries", "%ld", m->retries) | record_setf(r, "length", "%zu", m->body_len) |
+	    record_set(r, "delivery", m->persistent ? "persistent" : "nonpersistent") |
+	    record_set(r, "reply", qos_name(m->flags & TPQREPLYQOS ? m->reply_qos : 0)) |
+	    record_set(r, "type", m->type) | record_set(r, "subtype", m->subtype) |
+	    record_set(r, "replyqueue", m->replyqueue) | record_set(r, "failurequeue", m->failurequeue) |
+	    record_setf(r, "enqueued", "%lld", (long long)m->enqueued_us);
 	if (m->expires_us != 0)
 		rc |= record_setf(r, "expires", "%lld", (long long)m->expires_us);
 	if (m->available_us != 0)
@@ -77,7 +79,8 @@ find_queue(struct qadmin *a, struct queue **q)
 	if (name == NULL)
 		return 1;
 	if ((*q = queue_find(a->qs, name)) == NULL)
-		return qparse_fail(a->text, 1, "queue %s: no such queue in queue space %s", name, qspace_params(a->qs)->name);
+		return qparse_fail(a->text, 1, "queue %s: no such queue in queue space %s", name,
+		    qspace_params(a->qs)->name);
 	return 0;
 }
 
@@ -104,7 +107,8 @@ give_cursor(struct qadmin *a, int64_t began_us, const struct scan_pos *pos)
 	char where[2 * ORDER_KEY_MAX + 2];
 
 	scan_pos_format(pos, where, sizeof where);
-	return record_setf(&a->out->rec[0], "cursor", "%lld:%s", (long long)began_us, where) == 0 ? 0 : qadmin_no_memory(a);
+	return record_setf(&a->out->rec[0], "cursor", "%lld:%s", (long long)began_us, where) == 0 ? 0 :
+	    qadmin_no_memory(a);
 }
 
 int
@@ -195,7 +199,8 @@ qadmin_qdeletemsg(struct qadmin *a)
 	end = delete_page(a->qs, q, &pos, &p);
 	if ((rc = qadmin_finish(a->qs, end < 0 ? end : 0)) != 0)
 		return qadmin_error(a, q->p.name, rc);
-	if (record_setf(&a->out->rec[0], "deleted", "%zu", p.n) != 0 || record_setf(&a->out->rec[0], "held", "%ld", p.held) != 0)
+	if (record_setf(&a->out->rec[0], "deleted", "%zu", p.n) != 0 || record_setf(&a->out->rec[0], "held", "%ld",
+	    p.held) != 0)
 		return qadmin_no_memory(a);
 	return end == SCAN_STOPPED ? give_cursor(a, p.before_us, &pos) : 0;
 }

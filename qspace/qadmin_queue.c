@@ -13,20 +13,25 @@ take_values(struct qadmin *a, struct queue_params *p)
 	const char *v, *low = record_get(a->args, "low"), *cmd = record_get(a->args, "cmd");
 	int rc;
 
-	if ((v = record_get(a->args, "outoforder")) != NULL && (rc = qparse_out_of_order(v, &p->top, &p->msgid, a->text)) != 0)
+	if ((v = record_get(a->args, "outoforder")) != NULL &&
+	    (rc = qparse_out_of_order(v, &p->top, &p->msgid, a->text)) != 0)
 		return rc;
 	if ((v = record_get(a->args, "retries")) != NULL && qparse_long(v, 0, INT32_MAX, &p->retries) != 0)
 		return qparse_fail(a->text, 1, "retries \"%.80s\" is not a number from 0 to %d", v, INT32_MAX);
 	if ((v = record_get(a->args, "delay")) != NULL && (rc = qparse_retry_delay(v, &p->retry_delay, a->text)) != 0)
 		return rc;
 	if ((v = record_get(a->args, "high")) != NULL &&
-	    (rc = qparse_threshold(v, low != NULL ? low : "0", cmd != NULL ? cmd : "", "bBm%", &p->persistent, a->text)) != 0)
+	    (rc = qparse_threshold(v, low != NULL ? low : "0", cmd != NULL ? cmd : "", "bBm%", &p->persistent,
+	    a->text)) != 0)
 		return rc;
-	if ((v = record_get(a->args, "policy")) != NULL && (rc = qparse_policy(v, &p->default_nonpersistent, a->text)) != 0)
+	if ((v = record_get(a->args, "policy")) != NULL &&
+	    (rc = qparse_policy(v, &p->default_nonpersistent, a->text)) != 0)
 		return rc;
-	if ((v = record_get(a->args, "nonpersistent")) != NULL && (rc = qparse_np_threshold(v, &p->nonpersistent, a->text)) != 0)
+	if ((v = record_get(a->args, "nonpersistent")) != NULL &&
+	    (rc = qparse_np_threshold(v, &p->nonpersistent, a->text)) != 0)
 		return rc;
-	if ((v = record_get(a->args, "expiration")) != NULL && (rc = qparse_expiration(v, &p->default_expiration, a->text)) != 0)
+	if ((v = record_get(a->args, "expiration")) != NULL &&
+	    (rc = qparse_expiration(v, &p->default_expiration, a->text)) != 0)
 		return rc;
 	return 0;
 }
@@ -44,21 +49,25 @@ write_queue(struct qadmin *a, int (*write)(struct qspace *, const struct queue_p
 int
 qadmin_qcreate(struct qadmin *a)
 {
-	struct queue_params p = { .default_expiration = -1, .persistent = { .high = 100, .unit = '%' }, .nonpersistent = { .high = 100, .unit = '%' } };
+	struct queue_params p = { .default_expiration = -1, .persistent = { .high = 100, .unit = '%' },
+	    .nonpersistent = { .high = 100, .unit = '%' } };
 	const char *name = qadmin_arg(a, "name"), *order = record_get(a->args, "order");
 	int rc;
 
 	if (name == NULL)
 		return 1;
-	if ((rc = qparse_queue_name(name, a->text)) != 0 || (rc = qparse_order(order != NULL ? order : "fifo", p.order, a->text)) != 0 ||
+	if ((rc = qparse_queue_name(name, a->text)) != 0 ||
+	    (rc = qparse_order(order != NULL ? order : "fifo", p.order, a->text)) != 0 ||
 	    (rc = take_values(a, &p)) != 0)
 		return rc;
 	snprintf(p.name, sizeof p.name, "%s", name);
 	rc = write_queue(a, qspace_queue_create, &p);
 	if (rc == QMEBADQUEUE)
-		return qparse_fail(a->text, 1, "queue %s exists already in queue space %s", name, qspace_params(a->qs)->name);
+		return qparse_fail(a->text, 1, "queue %s exists already in queue space %s", name,
+		    qspace_params(a->qs)->name);
 	if (rc == QMENOSPACE)
-		return qparse_fail(a->text, 1, "queue %s: queue space %s has its %ld queues already", name, qspace_params(a->qs)->name,
+		return qparse_fail(a->text, 1, "queue %s: queue space %s has its %ld queues already", name,
+		    qspace_params(a->qs)->name,
 		    qspace_params(a->qs)->queues);
 	return rc == 0 ? 0 : qadmin_error(a, name, rc);
 }
@@ -118,9 +127,11 @@ qadmin_qdestroy(struct qadmin *a)
 		return no_such_queue(a, name);
 	rc = destroy_some(a, q, purge != NULL && *purge == 'y', &more);
 	if (rc == QMEINUSE && purge == NULL && st.held == 0 && st.messages + st.np_messages > 0)
-		return qparse_fail(a->text, 1, "queue %s: it has %lld messages; -p deletes them", name, (long long)(st.messages + st.np_messages));
+		return qparse_fail(a->text, 1, "queue %s: it has %lld messages; -p deletes them", name,
+		    (long long)(st.messages + st.np_messages));
 	if (rc == QMEINUSE) {
-		ulog("queue space %s, queue %s: not destroyed, transactions have messages of it", qspace_params(a->qs)->name, name);
+		ulog("queue space %s, queue %s: not destroyed, transactions have messages of it",
+		    qspace_params(a->qs)->name, name);
 		return qparse_fail(a->text, 1, "queue %s: transactions that have not ended have messages of it", name);
 	}
 	if (rc != 0)
@@ -148,10 +159,12 @@ show_params(struct record *r, const struct queue_params *p)
 	char order[64];
 
 	qformat_order(p->order, order, sizeof order);
-	return record_set(r, "order", order) | record_set(r, "outoforder", p->top ? p->msgid ? "top,msgid" : "top" : p->msgid ? "msgid" : "none") |
+	return record_set(r, "order", order) |
+	    record_set(r, "outoforder", p->top ? (p->msgid ? "top,msgid" : "top") : p->msgid ? "msgid" : "none") |
 	    record_setf(r, "retries", "%ld", p->retries) | record_setf(r, "delay", "%ld", p->retry_delay) |
 	    record_set(r, "policy", p->default_nonpersistent ? "nonpersist" : "persist") |
-	    (p->default_expiration < 0 ? record_set(r, "expiration", "none") : record_setf(r, "expiration", "+%lld", (long long)p->default_expiration));
+	    (p->default_expiration < 0 ? record_set(r, "expiration", "none") :
+	    record_setf(r, "expiration", "+%lld", (long long)p->default_expiration));
 }
 
 static int
@@ -167,6 +180,12 @@ show_threshold(struct record *r, const char *high, const char *low, const char *
 }
 
 static int
+set_number(struct record *r, const char *key, int64_t n)
+{
+	return record_setf(r, key, "%lld", (long long)n);
+}
+
+static int
 show_queue(struct qadmin *a, const char *name)
 {
 	struct queue_params p;
@@ -178,10 +197,9 @@ show_queue(struct qadmin *a, const char *name)
 		return no_such_queue(a, name);
 	if ((r = document_add(a->out)) == NULL)
 		return qadmin_no_memory(a);
-	rc = record_set(r, "name", p.name) | record_setf(r, "messages", "%lld", (long long)st.messages) |
-	    record_setf(r, "bytes", "%lld", (long long)st.bytes) | record_setf(r, "blocks", "%lld", (long long)st.blocks) |
-	    record_setf(r, "np_messages", "%lld", (long long)st.np_messages) | record_setf(r, "np_bytes", "%lld", (long long)st.np_bytes) |
-	    record_setf(r, "held", "%lld", (long long)st.held) | record_setf(r, "delayed", "%lld", (long long)st.delayed) |
+	rc = record_set(r, "name", p.name) | set_number(r, "messages", st.messages) | set_number(r, "bytes", st.bytes) |
+	    set_number(r, "blocks", st.blocks) | set_number(r, "np_messages", st.np_messages) |
+	    set_number(r, "np_bytes", st.np_bytes) | set_number(r, "held", st.held) | set_number(r, "delayed", st.delayed) |
 	    show_params(r, &p) | show_threshold(r, "high", "low", "cmd", &p.persistent) |
 	    show_threshold(r, "np_high", "np_low", "np_cmd", &p.nonpersistent);
 	return rc == 0 ? 0 : qadmin_no_memory(a);

@@ -57,7 +57,8 @@ source_open(struct qspace *qs, const struct queue *q, struct source *s, enum tab
 	be32(first, q->id);
 	s->np = np;
 	s->open = true;
-	rc = after != NULL ? walk_first(qs, &s->w, t, np, after->b, after->n) : walk_first(qs, &s->w, t, np, first, sizeof first);
+	rc = after != NULL ? walk_first(qs, &s->w, t, np, after->b, after->n) : walk_first(qs, &s->w, t, np, first,
+	    sizeof first);
 	if (rc == 0 && after != NULL && s->w.kn == after->n && memcmp(s->w.k, after->b, after->n) == 0)
 		rc = walk_next(qs, &s->w);
 	return source_settle(s, q, rc);
@@ -95,7 +96,8 @@ head_of(struct qspace *qs, const struct queue *q, bool np, const struct oval *v,
 	int rc = heap_get(qs, np, v->rid, head, sizeof head, &n);
 
 	if (rc == DB_NOTFOUND || (rc == 0 && (qrecord_decode_head(head, n, r) != 0 || r->seq != v->seq)))
-		return batch_dead(qs, env_error(qs, T_MESSAGES, "a record is not the message that belongs there", EINVAL));
+		return batch_dead(qs, env_error(qs, T_MESSAGES, "a record is not the message that belongs there",
+		    EINVAL));
 	if (rc != 0)
 		return rc;
 	r->m.body = NULL;
@@ -106,7 +108,8 @@ head_of(struct qspace *qs, const struct queue *q, bool np, const struct oval *v,
 }
 
 static int
-scan_one(struct qspace *qs, struct queue *q, const struct source *s, enum table t, int (*fn)(void *, const struct scanned_msg *), void *arg, int *stop)
+scan_one(struct qspace *qs, struct queue *q, const struct source *s, enum table t,
+    int (*fn)(void *, const struct scanned_msg *), void *arg, int *stop)
 {
 	struct qrecord r;
 	struct okey key;
@@ -124,7 +127,8 @@ scan_one(struct qspace *qs, struct queue *q, const struct source *s, enum table 
 }
 
 static int
-scan_table(struct qspace *qs, struct queue *q, enum table t, struct scan_pos *pos, int (*fn)(void *, const struct scanned_msg *), void *arg)
+scan_table(struct qspace *qs, struct queue *q, enum table t, struct scan_pos *pos,
+    int (*fn)(void *, const struct scanned_msg *), void *arg)
 {
 	struct okey after = pos->key;
 	struct source src[2] = { 0 }, *s;
@@ -148,7 +152,8 @@ scan_table(struct qspace *qs, struct queue *q, enum table t, struct scan_pos *po
 }
 
 int
-qadmin_scan(struct qspace *qs, struct queue *q, struct scan_pos *pos, int (*fn)(void *arg, const struct scanned_msg *s), void *arg)
+qadmin_scan(struct qspace *qs, struct queue *q, struct scan_pos *pos,
+    int (*fn)(void *arg, const struct scanned_msg *s), void *arg)
 {
 	int rc;
 

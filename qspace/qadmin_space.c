@@ -20,10 +20,13 @@ int
 qadmin_qspacelist(struct qadmin *a)
 {
 	const struct qspace_params *p = qspace_params(a->qs);
-	const struct { const char *key; long value; } number[] = { { "ipckey", p->ipckey }, { "pages", p->pages }, { "queues", p->queues },
+	const struct { const char *key; long value; } number[] = { { "ipckey", p->ipckey }, { "pages", p->pages },
+		{ "queues", p->queues },
 		{ "trans", p->trans }, { "procs", p->procs }, { "messages", p->messages }, { "blocking", p->blocking },
-		{ "nonpersistent", (long)p->nonpersistent_bytes }, { "overflow", p->overflow_memory }, { "filter", p->filter_memory },
-		{ "actions", p->actions }, { "handles", p->handles }, { "cursors", p->cursors }, { "owners", p->owners },
+		{ "nonpersistent", (long)p->nonpersistent_bytes }, { "overflow", p->overflow_memory },
+		{ "filter", p->filter_memory },
+		{ "actions", p->actions }, { "handles", p->handles }, { "cursors", p->cursors },
+		{ "owners", p->owners },
 		{ "tmpqueues", p->tmpqueues } };
 	struct record *r = document_add(a->out);
 
@@ -50,7 +53,8 @@ adopt(struct qadmin *a, const struct qspace_params *changed)
 		a->qs->params = before;
 		rc = qparse_fail(a->text, 1, "%s", why != NULL ? why : "the change could not be written");
 	} else if ((before.nonpersistent_bytes == 0) != (changed->nonpersistent_bytes == 0))
-		a->qs->params.nonpersistent_bytes = before.nonpersistent_bytes;	/* tables in memory come and go with the next start */
+		a->qs->params.nonpersistent_bytes =
+		    before.nonpersistent_bytes;	/* tables in memory come and go with the next start */
 	free(why);
 	return rc;
 }
@@ -73,20 +77,26 @@ int
 qadmin_qspacechange(struct qadmin *a)
 {
 	struct qspace_params p = *qspace_params(a->qs);
-	const struct { const char *key; long *to; long min; } number[] = { { "ipckey", &p.ipckey, 1 }, { "trans", &p.trans, 1 },
-		{ "procs", &p.procs, 1 }, { "messages", &p.messages, 1 }, { "overflow", &p.overflow_memory, 0 }, { "filter", &p.filter_memory, 0 },
-		{ "actions", &p.actions, 0 }, { "handles", &p.handles, 0 }, { "cursors", &p.cursors, 0 }, { "owners", &p.owners, 0 },
+	const struct { const char *key; long *to; long min; } number[] = { { "ipckey", &p.ipckey, 1 },
+		{ "trans", &p.trans, 1 },
+		{ "procs", &p.procs, 1 }, { "messages", &p.messages, 1 }, { "overflow", &p.overflow_memory, 0 },
+		{ "filter", &p.filter_memory, 0 },
+		{ "actions", &p.actions, 0 }, { "handles", &p.handles, 0 }, { "cursors", &p.cursors, 0 },
+		{ "owners", &p.owners, 0 },
 		{ "tmpqueues", &p.tmpqueues, 0 } };
 	const char *v;
 	int rc;
 
 	for (size_t i = 0; i < sizeof number / sizeof number[0]; i++)
-		if ((v = record_get(a->args, number[i].key)) != NULL && qparse_long(v, number[i].min, 999999999999L, number[i].to) != 0)
-			return qparse_fail(a->text, 1, "%s \"%.60s\" is not a number from %ld on", number[i].key, v, number[i].min);
+		if ((v = record_get(a->args, number[i].key)) != NULL && qparse_long(v, number[i].min, 999999999999L,
+		    number[i].to) != 0)
+			return qparse_fail(a->text, 1, "%s \"%.60s\" is not a number from %ld on", number[i].key, v,
+			    number[i].min);
 	if ((v = record_get(a->args, "blocking")) != NULL && qparse_long(v, 1, 999999999L, &p.blocking) != 0)
 		return qparse_fail(a->text, 1505, "blocking factor \"%.60s\" is not a number from 1 on", v);
 	if ((v = record_get(a->args, "nonpersistent")) != NULL && qparse_bytes(v, &p.nonpersistent_bytes) != 0)
-		return qparse_fail(a->text, 1, "non-persistent memory \"%.60s\" is not a number of bytes (b) or blocks (B)", v);
+		return qparse_fail(a->text, 1,
+		    "non-persistent memory \"%.60s\" is not a number of bytes (b) or blocks (B)", v);
 	if ((v = record_get(a->args, "inityn")) != NULL)
 		p.init = *v == 'y' || *v == 'Y';
 	if ((v = record_get(a->args, "errorq")) != NULL) {

@@ -40,9 +40,12 @@ show_branch(struct qadmin *a, const struct branch_info *b)
 	if (r == NULL)
 		return -1;
 	gtrid_format(&b->id, gtrid);
-	return record_set(r, "gtrid", gtrid) | record_set(r, "state", b->state) | record_set(r, "coordinator", b->coordinator) |
-	    record_setf(r, "enqueues", "%lld", (long long)b->enqueues) | record_setf(r, "dequeues", "%lld", (long long)b->dequeues) |
-	    record_setf(r, "began", "%lld", (long long)b->began_us) | record_setf(r, "deadline", "%lld", (long long)b->deadline_us) |
+	return record_set(r, "gtrid", gtrid) | record_set(r, "state", b->state) | record_set(r, "coordinator",
+	    b->coordinator) |
+	    record_setf(r, "enqueues", "%lld", (long long)b->enqueues) | record_setf(r, "dequeues", "%lld",
+	    (long long)b->dequeues) |
+	    record_setf(r, "began", "%lld", (long long)b->began_us) | record_setf(r, "deadline", "%lld",
+	    (long long)b->deadline_us) |
 	    (b->doomed ? record_set(r, "doomed", "yes") : 0);
 }
 
@@ -73,14 +76,17 @@ end_by_hand(struct qadmin *a, int (*end)(struct qspace *, struct branch *), cons
 	if (gtrid == NULL)
 		return 1;
 	if (gtrid_parse(gtrid, &id) != 0 || (b = qspace_branch_find(a->qs, &id)) == NULL)
-		return qparse_fail(a->text, 1, "transaction %.80s: none such in queue space %s", gtrid, qspace_params(a->qs)->name);
+		return qparse_fail(a->text, 1, "transaction %.80s: none such in queue space %s", gtrid,
+		    qspace_params(a->qs)->name);
 	if (b->state != BR_PREPARED)
-		return qparse_fail(a->text, 1, "transaction %s is not in doubt: it is not prepared, and ends by itself", gtrid);
+		return qparse_fail(a->text, 1,
+		    "transaction %s is not in doubt: it is not prepared, and ends by itself", gtrid);
 	if ((rc = qspace_batch_begin(a->qs)) != 0)
 		return qadmin_error(a, gtrid, rc);
 	rc = qadmin_finish(a->qs, end(a->qs, b));
 	if (rc == QMENOSPACE)
-		return qparse_fail(a->text, number, "transaction %s: no room in queue space %s to record its end", gtrid, qspace_params(a->qs)->name);
+		return qparse_fail(a->text, number, "transaction %s: no room in queue space %s to record its end",
+		    gtrid, qspace_params(a->qs)->name);
 	if (rc != 0)
 		return qadmin_error(a, gtrid, rc);
 	ulog("queue space %s: transaction %s was %s by an administrator", qspace_params(a->qs)->name, gtrid, done);

@@ -81,9 +81,11 @@ qparse_space_name(const char *s, char **text)
 	if (*s == '\0')
 		return qparse_fail(text, 1, "the queue space name is empty");
 	if (strlen(s) > QSPACE_NAME_MAX)
-		return qparse_fail(text, 1, "queue space name \"%.60s\" is longer than %d characters", s, QSPACE_NAME_MAX);
+		return qparse_fail(text, 1, "queue space name \"%.60s\" is longer than %d characters", s,
+		    QSPACE_NAME_MAX);
 	if (!printable(s) || strpbrk(s, " /:;") != NULL || *s == '.')
-		return qparse_fail(text, 1, "queue space name \"%s\": blanks, / : ; and a dot in front are not allowed", s);
+		return qparse_fail(text, 1,
+		    "queue space name \"%s\": blanks, / : ; and a dot in front are not allowed", s);
 	return 0;
 }
 
@@ -102,7 +104,8 @@ qparse_queue_name(const char *s, char **text)
 /* --- order --- */
 
 static const char *const criterion_names[] = {
-	[QC_PRIORITY] = "priority", [QC_TIME] = "time", [QC_EXPIRATION] = "expiration", [QC_FIFO] = "fifo", [QC_LIFO] = "lifo",
+	[QC_PRIORITY] = "priority", [QC_TIME] = "time", [QC_EXPIRATION] = "expiration", [QC_FIFO] = "fifo",
+	    [QC_LIFO] = "lifo",
 };
 
 /* The whole word, or its first four letters and more ("prio", "expir"). */
@@ -126,16 +129,19 @@ qparse_order(const char *s, uint8_t order[4], char **text)
 		size_t len = strcspn(p, ",");
 		last = criterion(p, len);
 		if (last == QC_NONE)
-			return qparse_fail(text, 1, "queue order \"%.80s\": priority, time, expiration, fifo and lifo are known", s);
+			return qparse_fail(text, 1,
+			    "queue order \"%.80s\": priority, time, expiration, fifo and lifo are known", s);
 		if ((seen & 1u << last) != 0)
-			return qparse_fail(text, 1, "queue order \"%.80s\": %s is there twice", s, criterion_names[last]);
+			return qparse_fail(text, 1, "queue order \"%.80s\": %s is there twice", s,
+			    criterion_names[last]);
 		seen |= 1u << last;
 		order[n++] = (uint8_t)last;
 		p += len;
 		if (*p == '\0')
 			break;
 		if (last == QC_FIFO || last == QC_LIFO)
-			return qparse_fail(text, 1, "queue order \"%.80s\": nothing can follow %s", s, criterion_names[last]);
+			return qparse_fail(text, 1, "queue order \"%.80s\": nothing can follow %s", s,
+			    criterion_names[last]);
 	}
 	if (last != QC_FIFO && last != QC_LIFO)
 		order[n] = QC_FIFO;
@@ -160,10 +166,12 @@ qparse_out_of_order(const char *s, bool *top, bool *msgid, char **text)
 	*top = *msgid = false;
 	for (const char *p = s;; p++) {
 		size_t len = strcspn(p, ",");
-		bool *what = len == 3 && strncasecmp(p, "top", 3) == 0 ? top : len == 5 && strncasecmp(p, "msgid", 5) == 0 ? msgid :
+		bool *what = len == 3 && strncasecmp(p, "top", 3) == 0 ? top : len == 5 &&
+		    strncasecmp(p, "msgid", 5) == 0 ? msgid :
 		    len == 4 && strncasecmp(p, "none", 4) == 0 ? &none : NULL;
 		if (what == NULL)
-			return qparse_fail(text, 1, "out-of-order enqueuing \"%.80s\": none, top, msgid and top,msgid are known", s);
+			return qparse_fail(text, 1,
+			    "out-of-order enqueuing \"%.80s\": none, top, msgid and top,msgid are known", s);
 		*what = true;
 		p += len;
 		if (*p == '\0')
@@ -192,7 +200,8 @@ parse_high(const char *s, const char *units, struct threshold *t, char **text)
 	if (!leading_number(s, &t->high, &unit)) {
 		size_t n = strlen(s);
 		if (n == 0 || strchr(units, s[n - 1]) == NULL)
-			return qparse_fail(text, 1205, "high limit \"%.80s\": no unit; one of %s is expected", s, units);
+			return qparse_fail(text, 1205, "high limit \"%.80s\": no unit; one of %s is expected", s,
+			    units);
 		return qparse_fail(text, 1206, "high limit \"%.80s\" is not a number", s);
 	}
 	if (strlen(unit) > 1 && strchr(units, unit[strlen(unit) - 1]) != NULL)
@@ -201,7 +210,8 @@ parse_high(const char *s, const char *units, struct threshold *t, char **text)
 		return qparse_fail(text, 1205, "high limit \"%.80s\": unit is none of %s", s, units);
 	t->unit = *unit;
 	if (t->high == 0 || (t->unit == '%' && t->high > 100))
-		return qparse_fail(text, 1207, "high limit \"%.80s\": must be above 0%s", s, t->unit == '%' ? " and at most 100%" : "");
+		return qparse_fail(text, 1207, "high limit \"%.80s\": must be above 0%s", s,
+		    t->unit == '%' ? " and at most 100%" : "");
 	return 0;
 }
 
@@ -213,14 +223,17 @@ parse_low(const char *s, struct threshold *t, char **text)
 	if (!leading_number(s, &t->low, &unit))
 		return qparse_fail(text, 1206, "low limit \"%.80s\" is not a number", s);
 	if (*unit != '\0' && (unit[0] != t->unit || unit[1] != '\0'))
-		return qparse_fail(text, 1210, "low limit \"%.80s\": its unit is not that of the high limit, %c", s, t->unit);
+		return qparse_fail(text, 1210, "low limit \"%.80s\": its unit is not that of the high limit, %c", s,
+		    t->unit);
 	if (t->low >= t->high)
-		return qparse_fail(text, 1212, "low limit %ld%c is not below the high limit %ld%c", t->low, t->unit, t->high, t->unit);
+		return qparse_fail(text, 1212, "low limit %ld%c is not below the high limit %ld%c", t->low, t->unit,
+		    t->high, t->unit);
 	return 0;
 }
 
 int
-qparse_threshold(const char *high, const char *low, const char *cmd, const char *units, struct threshold *out, char **text)
+qparse_threshold(const char *high, const char *low, const char *cmd, const char *units, struct threshold *out,
+    char **text)
 {
 	int rc;
 
@@ -228,7 +241,8 @@ qparse_threshold(const char *high, const char *low, const char *cmd, const char 
 	if ((rc = parse_high(high, units, out, text)) != 0 || (rc = parse_low(low, out, text)) != 0)
 		return rc;
 	if (strlen(cmd) >= sizeof out->cmd)
-		return qparse_fail(text, 1215, "capacity command is %zu characters long; %zu are allowed", strlen(cmd), sizeof out->cmd - 1);
+		return qparse_fail(text, 1215, "capacity command is %zu characters long; %zu are allowed",
+		    strlen(cmd), sizeof out->cmd - 1);
 	snprintf(out->cmd, sizeof out->cmd, "%s", cmd);
 	return 0;
 }
@@ -240,7 +254,8 @@ qparse_np_threshold(const char *s, struct threshold *out, char **text)
 	size_t h = strcspn(s, ","), l = s[h] == '\0' ? 0 : strcspn(s + h + 1, ",");
 
 	if (s[h] == '\0' || s[h + 1 + l] == '\0' || h >= sizeof high || l >= sizeof low)
-		return qparse_fail(text, 1, "non-persistent limits \"%.80s\": high,low,command is expected, in one argument", s);
+		return qparse_fail(text, 1,
+		    "non-persistent limits \"%.80s\": high,low,command is expected, in one argument", s);
 	snprintf(high, sizeof high, "%.*s", (int)h, s);
 	snprintf(low, sizeof low, "%.*s", (int)l, s + h + 1);
 	return qparse_threshold(high, low, s + h + 1 + l + 1, "bB%", out, text);

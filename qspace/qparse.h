@@ -14,7 +14,8 @@
 int qparse_fail(char **text, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 int qparse_long(const char *s, long min, long max, long *out);	/* decimal, whole string; 0 or -1 */
-int qparse_bytes(const char *s, int64_t *bytes);	/* size[b|B]: bytes, or pages, which is also meant without a letter; 0 or -1 */
+int qparse_bytes(const char *s,
+    int64_t *bytes);	/* size[b|B]: bytes, or pages, which is also meant without a letter; 0 or -1 */
 
 int qparse_space_name(const char *s, char **text);
 int qparse_queue_name(const char *s, char **text);
@@ -22,14 +23,16 @@ int qparse_order(const char *s, uint8_t order[4], char **text);
 int qparse_out_of_order(const char *s, bool *top, bool *msgid, char **text);
 int qparse_retry_delay(const char *s, long *out, char **text);
 /* high and low with their units, and the command.  A low limit without a unit has the high one's. */
-int qparse_threshold(const char *high, const char *low, const char *cmd, const char *units, struct threshold *out, char **text);
+int qparse_threshold(const char *high, const char *low, const char *cmd, const char *units, struct threshold *out,
+    char **text);
 int qparse_np_threshold(const char *s, struct threshold *out, char **text);	/* high,low,command */
 int qparse_expiration(const char *s, int64_t *seconds, char **text);		/* +seconds, none: -1 */
 int qparse_policy(const char *s, bool *nonpersistent, char **text);		/* persist, nonpersist */
 
 /* +seconds from now, or YY[MM[DD[hh[mm[ss]]]]] in local time. */
 int qparse_time(const char *s, int64_t now_us, int64_t *us);	/* 0 or -1 */
-int qparse_id(const char *s, uint8_t id[TMMSGIDLEN]);		/* \hh for bytes that do not print; zero padded; 0 or -1 */
+int qparse_id(const char *s,
+    uint8_t id[TMMSGIDLEN]);		/* \hh for bytes that do not print; zero padded; 0 or -1 */
 void qformat_id(const uint8_t id[TMMSGIDLEN], char out[3 * TMMSGIDLEN + 1]);	/* trailing zero bytes are left out */
 void qformat_order(const uint8_t order[4], char *out, size_t size);
 void qformat_limit(long value, char unit, char *out, size_t size);

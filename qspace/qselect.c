@@ -24,7 +24,8 @@ absolute_time(const char *s, size_t n, int64_t *us)
 			return -1;
 	for (size_t i = 0; i < n / 2; i++)
 		part[i] = (s[2 * i] - '0') * 10 + (s[2 * i + 1] - '0');
-	if ((part[0] > 37 && part[0] < 70) || part[1] < 1 || part[1] > 12 || part[2] < 1 || part[2] > 31 || part[3] > 23 || part[4] > 59 || part[5] > 59)
+	if ((part[0] > 37 && part[0] < 70) || part[1] < 1 || part[1] > 12 || part[2] < 1 || part[2] > 31 ||
+	    part[3] > 23 || part[4] > 59 || part[5] > 59)
 		return -1;
 	tm.tm_year = part[0] < 70 ? 100 + part[0] : part[0];
 	tm.tm_mon = part[1] - 1;
@@ -66,7 +67,8 @@ qparse_time(const char *s, int64_t now_us, int64_t *us)
 static int
 hex_digit(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' &&
+	    c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 int
@@ -143,7 +145,8 @@ time_criterion(const struct record *r, const char *key, int64_t now_us, bool *on
 		return 0;
 	*on = true;
 	if (time_range(s, now_us, range) != 0)
-		return qparse_fail(text, 1, "%s \"%.80s\": YY[MM[DD[hh[mm[ss]]]]], +seconds, or two of these with - between, is expected "
+		return qparse_fail(text, 1,
+		    "%s \"%.80s\": YY[MM[DD[hh[mm[ss]]]]], +seconds, or two of these with - between, is expected "
 		    "(years 00 to 37 and 70 to 99)", key, s);
 	return 0;
 }
@@ -157,7 +160,8 @@ id_criterion(const struct record *r, const char *key, bool *on, uint8_t *id, cha
 		return 0;
 	*on = true;
 	if (qparse_id(s, id) != 0)
-		return qparse_fail(text, 1, "%s \"%.120s\": 1 to %d bytes are expected, \\hh for those that do not print", key, s, TMMSGIDLEN);
+		return qparse_fail(text, 1,
+		    "%s \"%.120s\": 1 to %d bytes are expected, \\hh for those that do not print", key, s, TMMSGIDLEN);
 	return 0;
 }
 
@@ -179,7 +183,8 @@ qcriteria_parse(const struct record *r, int64_t now_us, struct qcriteria *out, c
 	if ((s = record_get(r, "priority")) != NULL) {
 		out->by_priority = true;
 		if (priority_range(s, out->priority) != 0)
-			return qparse_fail(text, 1, "priority \"%.80s\": 1 to 100, or two of these with - between, is expected", s);
+			return qparse_fail(text, 1,
+			    "priority \"%.80s\": 1 to 100, or two of these with - between, is expected", s);
 	}
 	if ((s = record_get(r, "delivery")) != NULL) {
 		out->by_delivery = true;

@@ -329,13 +329,18 @@ other_files_are_told_from_devices(void)
 		{ "", DEVE_FORMAT, "QUE:1: not a device file" },
 		{ "#!/bin/sh\n", DEVE_FORMAT, "QUE:1: not a device file" },
 		{ "atmiq-device x\n", DEVE_FORMAT, "no version number" },
-		{ "atmiq-device 2\nwhatever\n", DEVE_VERSION, "QUE:1: device file of version 2; this program reads and writes version 1" },
+		{ "atmiq-device 2\nwhatever\n", DEVE_VERSION,
+		    "QUE:1: device file of version 2; this program reads and writes version 1" },
 		{ "atmiq-device 1\n", DEVE_FORMAT, "QUE:1: damaged device file: it ends too early" },
-		{ "atmiq-device 1\nuuid 00000000-0000-4000-8000-000000000000\nend\n", DEVE_FORMAT, "QUE:3: damaged device file: no uuid or no entry" },
-		{ "atmiq-device 1\nuuid 00000000-0000-4000-8000-000000000000\nentry 0 400 /a\n", DEVE_FORMAT, "QUE:3: damaged device file: it ends too early" },
-		{ "atmiq-device 1\nuuid 00000000-0000-4000-8000-000000000000\nentry 0 -4 /a\nend\n", DEVE_FORMAT, "QUE:3: damaged" },
+		{ "atmiq-device 1\nuuid 00000000-0000-4000-8000-000000000000\nend\n", DEVE_FORMAT,
+		    "QUE:3: damaged device file: no uuid or no entry" },
+		{ "atmiq-device 1\nuuid 00000000-0000-4000-8000-000000000000\nentry 0 400 /a\n", DEVE_FORMAT,
+		    "QUE:3: damaged device file: it ends too early" },
+		{ "atmiq-device 1\nuuid 00000000-0000-4000-8000-000000000000\nentry 0 -4 /a\nend\n", DEVE_FORMAT,
+		    "QUE:3: damaged" },
 		{ "atmiq-device 1\nuuid 00000000-0000-4000-8000-000000000000\nentry 0 400 /a\ntable qspace 0 390 20 0 S\nend\n", DEVE_FORMAT, "QUE:4: damaged" },
-		{ "atmiq-device 1\nuuid 00000000-0000-4000-8000-000000000000\nentry 0 400 /a\nend\nmore\n", DEVE_FORMAT, "text behind its end" },
+		{ "atmiq-device 1\nuuid 00000000-0000-4000-8000-000000000000\nentry 0 400 /a\nend\nmore\n",
+		    DEVE_FORMAT, "text behind its end" },
 	};
 	struct device d;
 

@@ -164,7 +164,8 @@ empty_line_repeats_the_command_before(void)
 {
 	given_input("\nv\n\n# a comment\n\n");
 	run_all();
-	CU_ASSERT_STRING_EQUAL(said(), "> > Verbose mode is now on\n> Verbose mode is now off\n> > Verbose mode is now on\n> ");
+	CU_ASSERT_STRING_EQUAL(said(),
+	    "> > Verbose mode is now on\n> Verbose mode is now off\n> > Verbose mode is now on\n> ");
 	given_done();
 }
 
@@ -200,7 +201,8 @@ empty_answer_takes_the_default(void)
 static void
 positionals_come_first_and_the_rest_is_asked_for(void)
 {
-	static const struct field f[] = { { "name", "Queue name:", NULL }, { "high", "High limit [default=100%]:", "100%" },
+	static const struct field f[] = { { "name", "Queue name:", NULL }, { "high", "High limit [default=100%]:",
+	    "100%" },
 		{ "low", "Reset (low) limit [default=0%]:", "0" }, { "cmd", "Queue capacity command:", "" } };
 	char q[] = "Q", *argv[] = { q };
 	struct document doc = { 0 };
@@ -213,7 +215,8 @@ positionals_come_first_and_the_rest_is_asked_for(void)
 	CU_ASSERT_STRING_EQUAL(record_get(r, "low"), "0");
 	CU_ASSERT_STRING_EQUAL(record_get(r, "cmd"), "");
 	/* the low limit's default has the unit of the high one */
-	CU_ASSERT_STRING_EQUAL(said(), "High limit [default=100%]: Reset (low) limit [default=0m]: Queue capacity command: ");
+	CU_ASSERT_STRING_EQUAL(said(),
+	    "High limit [default=100%]: Reset (low) limit [default=0m]: Queue capacity command: ");
 	document_free(&doc);
 	given_done();
 }
@@ -230,7 +233,8 @@ qscan_keeps_criteria(void)
 	CU_ASSERT_EQUAL(command_line(&s, "qscan all"), -1);
 	CU_ASSERT_EQUAL(command_line(&s, "qscan none"), 0);
 	CU_ASSERT_EQUAL(command_line(&s, "qscan"), 0);
-	CU_ASSERT_STRING_EQUAL(said(), "selection criteria: none\nselection criteria:\n  priority: 10-20\n  corrid: hello\\20world\n"
+	CU_ASSERT_STRING_EQUAL(said(),
+	    "selection criteria: none\nselection criteria:\n  priority: 10-20\n  corrid: hello\\20world\n"
 	    "  delivery: persist\nselection criteria: none\n");
 	CU_ASSERT_TRUE(complained("years 00 to 37"));
 	given_done();
@@ -291,9 +295,11 @@ int
 main(void)
 {
 	static const struct unit_test tests[] = { UNIT(words_are_split_at_blanks_and_grouped_by_quotes),
-		UNIT(answers_lose_blanks_and_one_pair_of_quotes), UNIT(last_line_may_lack_its_end), UNIT(echo_and_verbose_are_toggles),
+		UNIT(answers_lose_blanks_and_one_pair_of_quotes), UNIT(last_line_may_lack_its_end),
+		    UNIT(echo_and_verbose_are_toggles),
 		UNIT(empty_line_repeats_the_command_before), UNIT(question_is_asked_until_a_required_value_comes),
-		UNIT(empty_answer_takes_the_default), UNIT(positionals_come_first_and_the_rest_is_asked_for), UNIT(qscan_keeps_criteria),
+		UNIT(empty_answer_takes_the_default), UNIT(positionals_come_first_and_the_rest_is_asked_for),
+		    UNIT(qscan_keeps_criteria),
 		UNIT(mistakes_are_answered_and_the_session_goes_on), UNIT(help_knows_every_command),
 		UNIT(shell_lines_do_not_take_our_input) };
 

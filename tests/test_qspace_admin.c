@@ -18,7 +18,8 @@ static char *text;
 static void
 given_space(const char *errorq)
 {
-	struct qspace_params p = { .name = "S", .ipckey = 61000, .pages = 40000, .queues = 5, .trans = 10, .procs = 10, .messages = 20000,
+	struct qspace_params p = { .name = "S", .ipckey = 61000, .pages = 40000, .queues = 5, .trans = 10,
+	    .procs = 10, .messages = 20000,
 		.blocking = 16, .nonpersistent_bytes = 1 << 20 };
 	char *why = NULL;
 
@@ -81,7 +82,8 @@ create(const char *name)
 	char arg[64];
 
 	snprintf(arg, sizeof arg, "name=%s", name);
-	return run("qcreate", arg, "order=fifo", "outoforder=none", "retries=2", "delay=30", "high=100%", "low=0", "cmd=", NULL);
+	return run("qcreate", arg, "order=fifo", "outoforder=none", "retries=2", "delay=30", "high=100%", "low=0",
+	    "cmd=", NULL);
 }
 
 static const char *
@@ -111,7 +113,8 @@ put_with(const char *queue, const struct qmsg_in *in)
 static void
 put(const char *queue, const char *body)
 {
-	put_with(queue, &(struct qmsg_in){ .type = "STRING", .subtype = "", .has_body = true, .body = body, .body_len = strlen(body) });
+	put_with(queue, &(struct qmsg_in){ .type = "STRING", .subtype = "", .has_body = true, .body = body,
+	    .body_len = strlen(body) });
 }
 
 static void
@@ -157,7 +160,8 @@ static void
 queue_is_shown_as_it_was_created(void)
 {
 	given_space("ERR");
-	CU_ASSERT_EQUAL(run("qcreate", "name=LOG", "order=prio,lifo", "outoforder=top,msgid", "retries=3", "delay=60", "high=5m", "low=0m",
+	CU_ASSERT_EQUAL(run("qcreate", "name=LOG", "order=prio,lifo", "outoforder=top,msgid", "retries=3", "delay=60",
+	    "high=5m", "low=0m",
 	    "cmd=tmboot -s TMQFORWARD", "policy=nonpersist", "nonpersistent=80%,10%,date", "expiration=+90", NULL), 0);
 	CU_ASSERT_EQUAL(run("qinfo", "name=LOG", NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(answer.n, 2);
@@ -182,7 +186,8 @@ static void
 change_keeps_what_is_not_named(void)
 {
 	given_space("ERR");
-	CU_ASSERT_EQUAL(run("qcreate", "name=LOG", "order=time", "retries=3", "delay=60", "high=5m", "low=0m", "cmd=date", NULL), 0);
+	CU_ASSERT_EQUAL(run("qcreate", "name=LOG", "order=time", "retries=3", "delay=60", "high=5m", "low=0m",
+	    "cmd=date", NULL), 0);
 	CU_ASSERT_EQUAL(run("qchange", "name=LOG", "delay=10", "policy=nonpersist", NULL), 0);
 	CU_ASSERT_EQUAL(run("qinfo", "name=LOG", NULL), 0);
 	CU_ASSERT_STRING_EQUAL(value(1, "order"), "time,fifo");
@@ -258,7 +263,8 @@ change_of_the_space_holds_at_once_and_after_a_restart(void)
 	CU_ASSERT_EQUAL(run("qspacechange", "blocking=0", NULL), 1505);
 	put_many("A", 2);
 	CU_ASSERT_EQUAL(qspace_batch_begin(qs), 0);
-	CU_ASSERT_EQUAL(qspace_enqueue(qs, NULL, "A", &(struct qmsg_in){ .type = "CARRAY", .subtype = "" }, (uint8_t[TMMSGIDLEN]){ 0 }), QMENOSPACE);
+	CU_ASSERT_EQUAL(qspace_enqueue(qs, NULL, "A", &(struct qmsg_in){ .type = "CARRAY", .subtype = "" },
+	    (uint8_t[TMMSGIDLEN]){ 0 }), QMENOSPACE);
 	qspace_batch_abort(qs);
 	qspace_close(qs);
 	CU_ASSERT_EQUAL_FATAL(qspace_open(dev, "S", NULL, &qs, &why), 0);
@@ -319,9 +325,12 @@ long_queue_is_destroyed_in_pieces(void)
 static void
 message_is_shown_with_what_its_sender_said(void)
 {
-	struct qmsg_in in = { .flags = TPQCORRID | TPQREPLYQ | TPQFAILUREQ | TPQPRIORITY | TPQDELIVERYQOS | TPQEXPTIME_REL,
-		.priority = 70, .delivery_qos = TPQQOSNONPERSISTENT, .exp_time = 100, .corrid = "order 7", .replyqueue = "R",
-		.failurequeue = "F", .type = "STRING", .subtype = "", .has_body = true, .body = "nails", .body_len = 5 };
+	struct qmsg_in in = { .flags = TPQCORRID | TPQREPLYQ | TPQFAILUREQ | TPQPRIORITY | TPQDELIVERYQOS |
+	    TPQEXPTIME_REL,
+		.priority = 70, .delivery_qos = TPQQOSNONPERSISTENT, .exp_time = 100, .corrid = "order 7",
+		    .replyqueue = "R",
+		.failurequeue = "F", .type = "STRING", .subtype = "", .has_body = true, .body = "nails",
+		    .body_len = 5 };
 
 	given_space("");
 	create("A");
@@ -360,7 +369,8 @@ static void
 long_list_comes_in_pages(void)
 {
 	struct qmsg_in later = { .flags = TPQTIME_REL, .deq_time = 100, .type = "CARRAY", .subtype = "" };
-	struct qmsg_in np = { .flags = TPQDELIVERYQOS, .delivery_qos = TPQQOSNONPERSISTENT, .type = "CARRAY", .subtype = "" };
+	struct qmsg_in np = { .flags = TPQDELIVERYQOS, .delivery_qos = TPQQOSNONPERSISTENT, .type = "CARRAY",
+	    .subtype = "" };
 	char cursor[400] = "", arg[420];
 	int seen = 0, pages = 0, delayed = 0, nonpersistent = 0;
 	int64_t last = 0;
@@ -468,7 +478,8 @@ criteria_choose_what_is_deleted(void)
 static void
 ipcrm_takes_nonpersistent_messages_alone(void)
 {
-	struct qmsg_in np = { .flags = TPQDELIVERYQOS, .delivery_qos = TPQQOSNONPERSISTENT, .type = "CARRAY", .subtype = "" };
+	struct qmsg_in np = { .flags = TPQDELIVERYQOS, .delivery_qos = TPQQOSNONPERSISTENT, .type = "CARRAY",
+	    .subtype = "" };
 	long deleted = 0;
 
 	given_space("");
@@ -531,7 +542,8 @@ transaction_in_doubt_is_ended_by_hand(void)
 int
 main(void)
 {
-	static const struct unit_test tests[] = { UNIT(queue_is_shown_as_it_was_created), UNIT(change_keeps_what_is_not_named),
+	static const struct unit_test tests[] = { UNIT(queue_is_shown_as_it_was_created),
+	    UNIT(change_keeps_what_is_not_named),
 		UNIT(refusals_have_their_numbers_and_change_nothing), UNIT(space_is_shown_as_it_was_created),
 		UNIT(change_of_the_space_holds_at_once_and_after_a_restart),
 		UNIT(queue_with_messages_is_destroyed_only_when_meant), UNIT(long_queue_is_destroyed_in_pieces),

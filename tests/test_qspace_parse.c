@@ -276,8 +276,10 @@ int
 main(void)
 {
 	static const struct unit_test tests[] = { UNIT(orders_end_in_fifo_or_lifo), UNIT(out_of_order_words),
-		UNIT(limits_have_their_catalogue_numbers), UNIT(nonpersistent_limits_are_one_word), UNIT(other_values_of_a_queue),
-		UNIT(names_are_checked), UNIT(times_are_pairs_of_digits), UNIT(identifiers_come_back_as_they_were_shown),
+		UNIT(limits_have_their_catalogue_numbers), UNIT(nonpersistent_limits_are_one_word),
+		    UNIT(other_values_of_a_queue),
+		UNIT(names_are_checked), UNIT(times_are_pairs_of_digits),
+		    UNIT(identifiers_come_back_as_they_were_shown),
 		UNIT(criteria_select) };
 
 	return unit_run("what administrators write", tests, UNIT_COUNT(tests));
