@@ -290,6 +290,7 @@ dispatch_failed(struct tmq *t, const struct link_msg *m, int rc)
 {
 	struct wire_enqueue e;
 	struct wire_dequeue d;
+	static struct wire_qwait w;
 	struct wire_txend x;
 	struct branch *b = NULL;
 	bool in_tx;
@@ -306,6 +307,8 @@ dispatch_failed(struct tmq *t, const struct link_msg *m, int rc)
 		answer_queue(t, &m->peer, d.reqid, in_tx, verdict_of(rc, b), NULL);
 	} else if (wire_txend_decode(m->head, m->head_len, &x) == 0)
 		reply_tx(&t->replies, &m->peer, x.reqid, txs_end_failed(t->txs, &x));
+	else if (wire_qwait_decode(m->head, m->head_len, &w) == 0)
+		answer_queue(t, &m->peer, w.reqid, false, verdict_of(rc, NULL), NULL);
 }
 
 /* --- waiting operations --- */

@@ -14,6 +14,7 @@
 
 #define LINGER_US 30		/* wait this long for clients that were active in the last two batches */
 #define STANDBY_US 100000	/* between two looks at the ownership lock */
+#define MISFIT_US 10000000	/* and after a space that did not open though it was free */
 #define BOOT_WAIT_US 5000000	/* at boot, for an administrator's command to give the space back */
 #define DRAIN_US 200000		/* at the end, for requests that are under way */
 #define RECENT 1024
@@ -34,6 +35,7 @@ struct server {
 	struct bb_agent *agent;
 	struct qspace *qs;		/* NULL while standing by */
 	struct tmq tmq;
+	int64_t try_again_us;		/* standing by: when to look at the lock */
 	bool stale_tick;		/* requests ran since the space was last asked for its next event */
 	unsigned load;
 	char hidden[WIRE_NAME];		/* ..GROUP */
@@ -181,12 +183,18 @@ stand_by(struct server *s)
 {
 	struct link_msg m;
 
-	if (link_server_recv(s->link, &m, clock_mono_us() + STANDBY_US, bb_agent_wake_fd(s->agent)) == LINK_OK) {
+	int rc;
+
+	if (link_server_recv(s->link, &m, s->try_again_us, bb_agent_wake_fd(s->agent)) == LINK_OK) {
 		standby_answer(&m, send_reply, s->link);	/* from one who knew an owner that is gone */
 		link_msg_done(&m);
 		return;
 	}
-	if (bb_agent_stopping(s->agent) || own(s) != 0)
+	if (bb_agent_stopping(s->agent) || clock_mono_us() < s->try_again_us)
+		return;
+	rc = own(s);
+	s->try_again_us = clock_mono_us() + (rc == QSPACE_OWNED ? STANDBY_US : MISFIT_US);
+	if (rc != 0)
 		return;
 	ulog("QM_CAT:1619: INFO: TMQUEUE of group %s takes queue space %s over", s->b->group->name, s->b->space);
 	advertise(s);
