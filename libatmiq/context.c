@@ -18,6 +18,9 @@
 #include "clock.h"
 #include "ulog.h"
 
+#define LEAVE_US 1000000	/* to have a transaction rolled back that is open at tpterm() */
+#define EXIT_US 500000		/* and at exit() */
+
 static pthread_mutex_t join_lock = PTHREAD_MUTEX_INITIALIZER;	/* one thread joins at a time; taken before list_lock */
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct context *contexts;	/* all joined ones */
@@ -308,8 +311,7 @@ static void
 context_end(struct context *ctx, bool hurry)
 {
 	if (ctx->tran.active && ctx->tran.initiator) {
-		if (hurry)		/* exit(): its deadline will do */
-			ctx->blk_all_us = 500000;
+		ctx->blk_all_us = hurry ? EXIT_US : LEAVE_US;	/* else its deadline will do */
 		tran_abort(ctx);
 	}
 	tran_forget(ctx);

@@ -195,10 +195,11 @@ group_end(struct context *ctx, int i, enum wire_txop op, int64_t patience_us, in
 static void
 groups_abort(struct context *ctx)
 {
+	int64_t patience_us = blocking_us(ctx) < ABORT_US ? blocking_us(ctx) : ABORT_US;
 	int i, error;
 
 	for (i = 0; i < ctx->tran.groups.n; i++)
-		if (group_end(ctx, i, WIRE_TX_ABORT, ABORT_US, &error) != 0)
+		if (group_end(ctx, i, WIRE_TX_ABORT, patience_us, &error) != 0)
 			ulog("LIBTUX_CAT:5032: WARN: group %s did not hear that a transaction is rolled back; it will at its time-out",
 			    ctx->tran.groups.name[i]);
 }

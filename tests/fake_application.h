@@ -193,6 +193,15 @@ fake_run(void *arg)
 /* The test holds the lock while it looks at what was asked or says what to answer. */
 #define FAKE(f, statement) do { pthread_mutex_lock(&(f)->lock); statement; pthread_mutex_unlock(&(f)->lock); } while (0)
 
+/* For looking at what was asked, once the call that asked has returned. */
+static inline struct fake *
+seen(struct fake *f)
+{
+	pthread_mutex_lock(&f->lock);
+	pthread_mutex_unlock(&f->lock);
+	return f;
+}
+
 /* Wait until *count is at least n (guarded by the lock); at most 5 s. */
 static inline bool
 fake_wait(struct fake *f, const int *count, int n)
