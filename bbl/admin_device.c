@@ -60,7 +60,8 @@ cmd_crdl(struct reader *r, const struct reader_opts *o)
 	if ((rc = device_add(device, name, offset, blocks, &why, &note)) == DEVE_OK) {
 		if (note != NULL)
 			fprintf(r->out, "%s\n", note);
-		fprintf(r->out, "Created device %s, offset %ld, size %ld on %s\n", name != NULL ? name : device, offset, blocks, device);
+		fprintf(r->out, "Created device %s, offset %ld, size %ld on %s\n", name != NULL ? name : device, offset, blocks,
+		    device);
 	}
 	free(note);
 	tell(rc, why, "crdl", device);

@@ -98,7 +98,8 @@ app_perm(const struct app *a)
 void
 app_file(const struct app *a, int which, char *buf, size_t size)
 {
-	static const char *const names[] = { [APP_LOCK] = "bbl.lock", [APP_STATE] = "bbl.state", [APP_STOPPED] = "bbl.stopped" };
+	static const char *const names[] = { [APP_LOCK] = "bbl.lock", [APP_STATE] = "bbl.state",
+	    [APP_STOPPED] = "bbl.stopped" };
 
 	snprintf(buf, size, "%s/%s", a->rundir, names[which]);
 }

@@ -9,7 +9,8 @@
 
 struct args { size_t n; char **v; };	/* v[n] is NULL; free with args_free() */
 
-int args_split(const char *line, struct args *out);	/* 0, or -1: out of memory.  An unclosed quote ends with the line. */
+/* 0, or -1: out of memory.  An unclosed quote ends with the line. */
+int args_split(const char *line, struct args *out);
 int args_add(struct args *a, const char *word);		/* copies; 0 or -1 */
 int args_addf(struct args *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void args_free(struct args *a);

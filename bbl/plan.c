@@ -99,10 +99,13 @@ plan_select_check(const struct plan_select *s, const struct ubb *u, char **why)
 void
 plan_select_free(struct plan_select *s)
 {
-	struct args *lists[] = { &s->bbl_lmid, &s->lmid, &s->group, &s->tms_group, &s->srvid, &s->aout, &s->sequence };
-
-	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-		args_free(lists[i]);
+	args_free(&s->bbl_lmid);
+	args_free(&s->lmid);
+	args_free(&s->group);
+	args_free(&s->tms_group);
+	args_free(&s->srvid);
+	args_free(&s->aout);
+	args_free(&s->sequence);
 }
 
 /* --- does a process pass? --- */
@@ -192,8 +195,8 @@ plan_add(struct plan *p, enum plan_kind kind, const struct ubb_group *g, long sr
 }
 
 static int
-add_named(struct plan *p, enum plan_kind kind, const struct ubb_group *g, long srvid, const char *name, const char *args,
-    const struct ubb_server *conf)
+add_named(struct plan *p, enum plan_kind kind, const struct ubb_group *g, long srvid, const char *name,
+    const char *args, const struct ubb_server *conf)
 {
 	struct plan_step *v = plan_add(p, kind, g, srvid);
 
@@ -223,7 +226,8 @@ add_tms(struct plan *p, const struct ubb *u, const struct ubb_machine *here, con
 
 /* MIN instances; an instance up to MAX where its id is asked for, or where what runs is looked for. */
 static int
-add_instances(struct plan *p, const struct ubb_server *v, const struct ubb_group *g, const struct plan_select *sel, bool all)
+add_instances(struct plan *p, const struct ubb_server *v, const struct ubb_group *g, const struct plan_select *sel,
+    bool all)
 {
 	long max = v->max > v->min ? v->max : v->min;
 	int rc = 0;
@@ -252,7 +256,8 @@ by_sequence(const void *a, const void *b)
 }
 
 static int
-add_servers(struct plan *p, const struct ubb *u, const struct ubb_machine *here, const struct plan_select *sel, bool all)
+add_servers(struct plan *p, const struct ubb *u, const struct ubb_machine *here, const struct plan_select *sel,
+    bool all)
 {
 	struct ordered *order = calloc(u->n_servers + 1, sizeof *order);
 	int rc = order != NULL ? 0 : -1;
@@ -273,7 +278,8 @@ add_servers(struct plan *p, const struct ubb *u, const struct ubb_machine *here,
 }
 
 static int
-plan_make(const struct ubb *u, const struct ubb_machine *here, const struct plan_select *sel, bool all, struct plan *out)
+plan_make(const struct ubb *u, const struct ubb_machine *here, const struct plan_select *sel, bool all,
+    struct plan *out)
 {
 	int rc = 0;
 

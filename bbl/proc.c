@@ -23,7 +23,6 @@ unsigned long long
 proc_start_time(pid_t pid)
 {
 	char path[64], line[1024], *p;
-	unsigned long long start = 0;
 	ssize_t n;
 	int fd;
 
@@ -40,12 +39,10 @@ proc_start_time(pid_t pid)
 	/* The name, field 2, may hold blanks and brackets: count from the last one. */
 	if ((p = strrchr(line, ')')) == NULL || p[1] == '\0' || p[2] == 'Z' || p[2] == 'X')
 		return 0;
-	for (int field = 2; field < 22 && p != NULL; field++)
+	for (int field = 2; field < 22; field++)
 		if ((p = strchr(p + 1, ' ')) == NULL)
 			return 0;
-	if (p != NULL)
-		start = strtoull(p + 1, NULL, 10);
-	return start;
+	return strtoull(p + 1, NULL, 10);
 }
 
 bool

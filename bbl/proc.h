@@ -16,7 +16,7 @@ unsigned long long proc_start_time(pid_t pid);		/* clock ticks since boot; 0: no
 bool proc_is(pid_t pid, unsigned long long start);	/* lives, and is the one that started then */
 const char *proc_boot_id(void);				/* "" when the system has none */
 
-/* End the process politely, then by force: SIGTERM, `term_ms` of patience, SIGKILL.  0: it is gone.  1: it would not go. */
+/* End the process politely, then by force: SIGTERM, `term_ms` of patience, SIGKILL.  0: it is gone.  1: it is not. */
 int proc_end(pid_t pid, unsigned long long start, int term_ms);
 
 /*

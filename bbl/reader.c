@@ -219,11 +219,10 @@ reader_run(struct reader *r)
 
 	while (!r->end) {
 		const char *todo;
-		ssize_t n;
 
 		printf("%s> ", r->prompt_prefix);
 		fflush(stdout);
-		if ((n = getline(&line, &size, r->in)) < 0) {
+		if (getline(&line, &size, r->in) < 0) {
 			if (!broken)
 				break;
 			broken = 0;	/* BREAK: a new prompt, and nothing to repeat */

@@ -9,6 +9,8 @@
 #include "proc.h"
 #include "ulog.h"
 
+#define POINTER sizeof(void *)	/* the lists hold pointers, so that a row stays where it is */
+
 #define TO(s) (1u << (s))
 static const struct { const char *name; unsigned next; } states[] = {
 	[SERVER_STARTING] = { "starting", TO(SERVER_READY) | TO(SERVER_STOPPING) | TO(SERVER_DOWN) },
@@ -112,7 +114,8 @@ accessers(const struct registry *r)
 }
 
 static int	/* May this row be?  Nothing is taken yet. */
-registry_may_add(const struct registry *r, const char *group, long srvid, const struct ubb_server *conf, char *why, size_t size)
+registry_may_add(const struct registry *r, const char *group, long srvid, const struct ubb_server *conf, char *why,
+    size_t size)
 {
 	if (ubb_group_by_name(r->ubb, group) == NULL) {
 		snprintf(why, size, "group %s is not in section GROUPS", group);
@@ -148,7 +151,7 @@ registry_add(struct registry *r, const char *group, long srvid, struct server **
 	if ((rc = registry_may_add(r, group, srvid, conf, why, why_size)) != 0)
 		return rc;
 	snprintf(why, why_size, "out of memory");
-	if ((grown = realloc(r->servers, (r->n_servers + 1) * sizeof *grown)) == NULL)
+	if ((grown = realloc(r->servers, (r->n_servers + 1) * POINTER)) == NULL)
 		return TPEOS;
 	r->servers = grown;
 	if ((s = calloc(1, sizeof *s)) == NULL)
@@ -179,7 +182,7 @@ registry_remove(struct registry *r, struct server *s)
 	registry_forget_offers(r, s);
 	for (size_t i = 0; i < r->n_servers; i++)
 		if (r->servers[i] == s) {
-			memmove(&r->servers[i], &r->servers[i + 1], (r->n_servers - i - 1) * sizeof *r->servers);
+			memmove(&r->servers[i], &r->servers[i + 1], (r->n_servers - i - 1) * POINTER);
 			r->n_servers--;
 			break;
 		}
@@ -314,7 +317,7 @@ registry_join(struct registry *r, const char *usrname, const char *cltname, pid_
 		registry_sweep_clients(r);
 	if ((long)accessers(r) >= r->max_accessers && strcmp(cltname, "tmadmin") != 0)
 		return TPENOENT;
-	if ((grown = realloc(r->clients, (r->n_clients + 1) * sizeof *grown)) == NULL)
+	if ((grown = realloc(r->clients, (r->n_clients + 1) * POINTER)) == NULL)
 		return TPEOS;
 	r->clients = grown;
 	if ((c = calloc(1, sizeof *c)) == NULL)

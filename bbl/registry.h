@@ -89,9 +89,10 @@ void registry_close(struct registry *r);
 
 struct server *registry_find(const struct registry *r, const char *group, long srvid);
 struct server *registry_by_pid(const struct registry *r, pid_t pid);
-/* A new row in state STARTING.  0; TPELIMIT (MAXSERVERS, MAXACCESSERS); TPENOENT (group or id is not configured); TPEOS. */
+/* A new row in state STARTING.  0; TPELIMIT (MAXSERVERS, MAXACCESSERS); TPENOENT (group, id not configured); TPEOS. */
 int registry_add(struct registry *r, const char *group, long srvid, struct server **out, char *why, size_t why_size);
-void registry_remove(struct registry *r, struct server *s);	/* the caller has closed its descriptors and answered its waiters */
+/* The caller has closed its descriptors and answered its waiters. */
+void registry_remove(struct registry *r, struct server *s);
 void server_enter(struct server *s, enum server_state next);
 bool server_is_tms(const struct server *s);			/* a row without a process of its own */
 
@@ -108,6 +109,7 @@ int registry_resolve(const struct registry *r, const char *service, struct docum
 /* 0; TPENOENT: no room. */
 int registry_join(struct registry *r, const char *usrname, const char *cltname, pid_t pid, struct client **out);
 void registry_leave(struct registry *r, int64_t id1, pid_t pid);
-size_t registry_sweep_clients(struct registry *r);	/* drops those that died; how many are left, administrators not counted */
+/* Drops those that died; how many are left, administrators not counted. */
+size_t registry_sweep_clients(struct registry *r);
 
 #endif

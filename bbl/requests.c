@@ -299,7 +299,8 @@ op_join(struct bbl *b, const struct ask *q, struct answer *a)
 
 	a->status = registry_join(&b->reg, arg(q, "usrname"), arg(q, "cltname"), (pid_t)record_long(q->args, "pid", 0), &c);
 	if (a->status != 0) {
-		refuse(a, a->status, "MAXACCESSERS %ld is reached, client %s finds no place", b->reg.max_accessers, arg(q, "cltname"));
+		refuse(a, a->status, "MAXACCESSERS %ld is reached, client %s finds no place", b->reg.max_accessers,
+		    arg(q, "cltname"));
 		return true;
 	}
 	if ((r = answer_record(a)) == NULL)

@@ -33,7 +33,8 @@ psr_bbl(const struct bbl *b, struct document *out)
 	    record_set(r, "grpno", "0") != 0 || record_setf(r, "done", "%llu", (unsigned long long)b->done) != 0 ||
 	    record_setf(r, "load", "%llu", (unsigned long long)b->done * 50) != 0 || record_set(r, "current", "") != 0 ||
 	    record_setf(r, "pid", "%ld", (long)getpid()) != 0 || record_set(r, "lmid", b->app.machine->lmid) != 0 ||
-	    record_set(r, "generation", "1") != 0 || record_set(r, "state", "ready") != 0 || record_set(r, "clopt", "-A") != 0 ||
+	    record_set(r, "generation", "1") != 0 || record_set(r, "state", "ready") != 0 ||
+	    record_set(r, "clopt", "-A") != 0 ||
 	    record_setf(r, "uptime", "%ld", seconds_since(b->started_us)) != 0 ? -1 : 0;
 }
 

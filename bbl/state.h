@@ -1,9 +1,10 @@
 /*
- * state - what BBL must still know after a kill -9: which processes are its servers.  A short text in the run directory,
- * replaced as a whole (temporary file, rename) whenever that changes.  It need not outlive the machine: no flush.
+ * state - what BBL must still know after a kill -9: which processes are its servers.
  *
- * One record a line, fields apart by tabs: see state.c.  A file of another version, of another boot of the machine or
- * that is damaged counts as absent; nothing worse follows than servers that register as if they were new.
+ * A short text in the run directory, replaced as a whole (temporary file, rename) whenever that changes.  It need not
+ * outlive the machine: no flush.  One record a line, fields apart by tabs: see state.c.  A file of another version, of
+ * another boot of the machine or that is damaged counts as absent; nothing worse follows than servers that register as
+ * if they were new.
  */
 #ifndef STATE_H
 #define STATE_H

@@ -32,7 +32,8 @@ defaults_show(const struct reader *r)
 
 	fprintf(r->out, "Current Default Settings:\n");
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		fprintf(r->out, "\t%s: %s\n", known[i].what, a->defaults[known[i].letter] != NULL ? a->defaults[known[i].letter] : "*");
+		fprintf(r->out, "\t%s: %s\n", known[i].what,
+		    a->defaults[known[i].letter] != NULL ? a->defaults[known[i].letter] : "*");
 }
 
 static void
@@ -44,7 +45,8 @@ cmd_default(struct reader *r, const struct reader_opts *o)
 	for (int letter = 0; letter < 128; letter++) {
 		if (o->v[letter] == NULL)
 			continue;
-		if (letter == 'm' && strcmp(o->v['m'], "*") != 0 && a->have_app && ubb_machine_by_lmid(a->app.ubb, o->v['m']) == NULL) {
+		if (letter == 'm' && strcmp(o->v['m'], "*") != 0 && a->have_app &&
+		    ubb_machine_by_lmid(a->app.ubb, o->v['m']) == NULL) {
 			reader_error("machine %s is not in section MACHINES", o->v['m']);
 			return;
 		}
@@ -60,17 +62,21 @@ cmd_default(struct reader *r, const struct reader_opts *o)
 
 static const struct reader_command commands[] = {
 	{ "bbparms", "bbp", MODE_LOOK, "", cmd_bbparms, "bbparms", "Show the parameters of the bulletin board." },
-	{ "bbstats", "bbs", MODE_LOOK, "", cmd_bbs, "bbstats", "Show how many servers, services, queues and groups there are." },
+	{ "bbstats", "bbs", MODE_LOOK, "", cmd_bbs, "bbstats",
+	    "Show how many servers, services, queues and groups there are." },
 	{ "crdl", NULL, MODE_CHANGE, "m:z:b:o:", cmd_crdl, "crdl -b blocks -z device [-o offset] [-m machine] [newdevice]",
 	    "Create an entry in the universal device list; the first one creates the device." },
 	{ "crlog", NULL, MODE_CHANGE, "m:", cmd_crlog, "crlog [-m machine]", "Create the transaction log of a machine." },
 	{ "default", "d", MODE_ANY, "g:i:m:u:c:q:s:b:o:z:a:", cmd_default,
 	    "default [-g groupname] [-i srvid] [-m machine] [-u usrname] [-c cltname] [-q qaddress] [-s service] [-b blocks] "
-	    "[-o offset] [-z device] [-a {0|1|2}]", "Set what other commands take for an option that is not given; * takes it back." },
+	    "[-o offset] [-z device] [-a {0|1|2}]",
+	    "Set what other commands take for an option that is not given; * takes it back." },
 	{ "dsdl", NULL, MODE_CHANGE, "m:z:o:y::", cmd_dsdl, "dsdl [-z device] [-yes] dlindex",
 	    "Remove an entry from the universal device list." },
-	{ "dslog", NULL, MODE_CHANGE, "m:y::", cmd_dslog, "dslog [-yes] [-m machine]", "Remove the transaction log of a machine." },
-	{ "echo", "e", MODE_ANY, "", reader_cmd_echo, "echo [{off|on}]", "Repeat input lines; without an argument: the other way." },
+	{ "dslog", NULL, MODE_CHANGE, "m:y::", cmd_dslog, "dslog [-yes] [-m machine]",
+	    "Remove the transaction log of a machine." },
+	{ "echo", "e", MODE_ANY, "", reader_cmd_echo, "echo [{off|on}]",
+	    "Repeat input lines; without an argument: the other way." },
 	{ "help", "h", MODE_ANY, "", reader_cmd_help, "help [{command|all}]", "Show the commands." },
 	{ "lidl", NULL, MODE_ANY, "m:z:o:", cmd_lidl, "lidl [-z device] [dlindex]",
 	    "List the universal device list; in verbose mode the free space too." },
@@ -79,14 +85,17 @@ static const struct reader_command commands[] = {
 	{ "printclient", "pclt", MODE_LOOK, "m:u:c:", cmd_pclt, "printclient [-m machine] [-u usrname] [-c cltname]",
 	    "Show the clients." },
 	{ "printqueue", "pq", MODE_LOOK, "m:", cmd_pq, "printqueue [-m machine] [qaddress]", "Show the request queues." },
-	{ "printserver", "psr", MODE_LOOK, "m:g:i:q:", cmd_psr, "printserver [-m machine] [-g groupname] [-i srvid] [-q qaddress]",
+	{ "printserver", "psr", MODE_LOOK, "m:g:i:q:", cmd_psr,
+	    "printserver [-m machine] [-g groupname] [-i srvid] [-q qaddress]",
 	    "Show the servers." },
 	{ "printservice", "psc", MODE_LOOK, "m:g:i:a:q:s:", cmd_psc,
-	    "printservice [-m machine] [-g groupname] [-i srvid] [-a {0|1|2}] [-q qaddress] [-s service]", "Show the services." },
+	    "printservice [-m machine] [-g groupname] [-i srvid] [-a {0|1|2}] [-q qaddress] [-s service]",
+	    "Show the services." },
 	{ "quit", "q", MODE_ANY, "", reader_cmd_quit, "quit", "End the session." },
 	{ "serverparms", "srp", MODE_LOOK, "g:i:", cmd_serverparms, "serverparms -g groupname -i srvid",
 	    "Show the parameters of a server." },
-	{ "verbose", "v", MODE_ANY, "", reader_cmd_verbose, "verbose [{off|on}]", "Say more; without an argument: the other way." },
+	{ "verbose", "v", MODE_ANY, "", reader_cmd_verbose, "verbose [{off|on}]",
+	    "Say more; without an argument: the other way." },
 };
 
 static void

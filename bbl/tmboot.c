@@ -265,7 +265,8 @@ boot(struct boot *t)
 		fprintf(stderr, "tmboot: nothing in %s is selected by these options\n", t->app.tuxconfig);
 		return 1;
 	}
-	if (plan_select_is_all(&t->sel) && !t->yes && !t->show_only && !app_confirm(stdin, "Boot all admin and server processes? (y/n):"))
+	if (plan_select_is_all(&t->sel) && !t->yes && !t->show_only &&
+	    !app_confirm(stdin, "Boot all admin and server processes? (y/n):"))
 		return 0;
 	say(t, "Booting %s in %s\n", plan_select_is_all(&t->sel) ? "all admin and server processes" :
 	    with_bbl ? "admin processes" : "server processes", t->app.tuxconfig);

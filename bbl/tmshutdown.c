@@ -45,8 +45,9 @@ say(const struct down *t, const char *fmt, ...)
 static int
 usage(void)
 {
-	fprintf(stderr, "usage: tmshutdown [-l lmid] [-g grpname] [-i srvid] [-s aout] [-o sequence] [-S] [-A] [-M] [-B lmid]\n"
-	    "                  [-T grpname] [-w delay] [-k {TERM|KILL}] [-c] [-H lmid] [-P lmid] [-R] [-y] [-q] [-n]\n");
+	fprintf(stderr, "usage: tmshutdown [-l lmid] [-g grpname] [-i srvid] [-s aout] [-o sequence] [-S] [-A] [-M]\n"
+	    "                  [-B lmid] [-T grpname] [-w delay] [-k {TERM|KILL}] [-c] [-H lmid]\n"
+	    "                  [-P lmid] [-R] [-y] [-q] [-n]\n");
 	return 1;
 }
 
@@ -140,7 +141,7 @@ is_planned(const struct down *t, const char *group, long srvid)
 	return false;
 }
 
-/* A TUXCONFIG that was changed since the boot does not know all that runs.  Everything means everything: those go first. */
+/* A TUXCONFIG changed since the boot does not know all that runs.  Everything means everything: they go first. */
 static int
 plan_add_strangers(struct down *t)
 {

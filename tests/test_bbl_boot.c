@@ -297,7 +297,8 @@ a_second_boot_finds_duplicates_and_is_well(void)
 static void
 what_cannot_be_booted_is_said_and_the_rest_goes_on(void)
 {
-	application("GROUP1 LMID=SITE1 GRPNO=1\nQUE1 LMID=SITE1 GRPNO=2 TMSNAME=TMS_QM OPENINFO=\"TUXEDO/QM:/nowhere/QUE:QSPACE\"\n",
+	application("GROUP1 LMID=SITE1 GRPNO=1\n"
+	    "QUE1 LMID=SITE1 GRPNO=2 TMSNAME=TMS_QM OPENINFO=\"TUXEDO/QM:/nowhere/QUE:QSPACE\"\n",
 	    servers(fake(1, "fail", "RESTART=Y MAXGEN=5"), "nosuch SRVGRP=GROUP1 SRVID=9\nnosuch SRVGRP=QUE1 SRVID=10\n",
 	    fake(3, "good", "")));
 	CU_ASSERT_EQUAL(sh("tmboot -y -e 'echo bail >> bailed'"), 1);

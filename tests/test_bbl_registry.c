@@ -10,11 +10,12 @@
 #include "state.h"
 
 static struct ubb_machine machine = { .lmid = "SITE1", .address = "nowhere", .maxaccessers = 4 };
-static struct ubb_group group = { .name = "QUE1", .lmid = { "SITE1", "" }, .grpno = 2, .tmsname = "TMS_QM", .tmscount = 2 };
-static struct ubb_server server = { .aout = "/opt/TMQUEUE", .srvgrp = "QUE1", .srvid = 1, .min = 1, .max = 20, .clopt = "-A",
-	.rcmd = "", .rqaddr = "", .envfile = "" };
-static struct ubb_service service = { .name = "QSPACE", .srvgrp = "", .buftype = "", .routing = "R", .load = 70, .prio = 60,
-	.trantime = 12, .autotran = true };
+static struct ubb_group group = { .name = "QUE1", .lmid = { "SITE1", "" }, .grpno = 2, .tmsname = "TMS_QM",
+	.tmscount = 2 };
+static struct ubb_server server = { .aout = "/opt/TMQUEUE", .srvgrp = "QUE1", .srvid = 1, .min = 1, .max = 20,
+	.clopt = "-A", .rcmd = "", .rqaddr = "", .envfile = "" };
+static struct ubb_service service = { .name = "QSPACE", .srvgrp = "", .buftype = "", .routing = "R", .load = 70,
+	.prio = 60, .trantime = 12, .autotran = true };
 static struct ubb ubb;
 static struct registry reg;
 

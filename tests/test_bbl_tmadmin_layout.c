@@ -83,7 +83,8 @@ long_names_are_cut_to_their_columns(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(shown, " EIGHT_CH   30001 "));
 	and(r, "service", "A_SERVICE_OF_20_CHAR");
 	show(layout_psc, &show_all);
-	CU_ASSERT_PTR_NOT_NULL(strstr(shown, "\nA_SERVICE_O+ TMQUEUE      a_very_lo+ EIGHT_CH30001      SITE1       4 AVAIL\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown,
+	    "\nA_SERVICE_O+ TMQUEUE      a_very_lo+ EIGHT_CH30001      SITE1       4 AVAIL\n"));
 }
 
 static void
@@ -137,7 +138,8 @@ cmd_say(struct reader *r, const struct reader_opts *o)
 {
 	(void)r;
 	runs++;
-	snprintf(heard, sizeof heard, "%s|%s|%d", o->v['a'] != NULL ? o->v['a'] : "-", o->n_rest > 0 ? o->rest[0] : "", o->n_rest);
+	snprintf(heard, sizeof heard, "%s|%s|%d", o->v['a'] != NULL ? o->v['a'] : "-", o->n_rest > 0 ? o->rest[0] : "",
+	    o->n_rest);
 }
 
 static const struct reader_command commands[] = {
