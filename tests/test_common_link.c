@@ -915,7 +915,7 @@ a_child_makes_its_own_and_leaves_its_parents_alone(void)
 		if (ask(mine, "child") != LINK_OK || strcmp(hear(mine, 10000), "child") != 0)
 			_exit(1);
 		link_client_close(mine);
-		exit(0);
+		_exit(0);
 	}
 	serve_one(s);
 	CU_ASSERT_EQUAL(exit_status(pid), 0);
