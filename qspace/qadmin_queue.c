@@ -128,7 +128,7 @@ qadmin_qdestroy(struct qadmin *a)
 	rc = destroy_some(a, q, purge != NULL && *purge == 'y', &more);
 	if (rc == QMEINUSE && purge == NULL && st.held == 0 && st.messages + st.np_messages > 0)
 		return qparse_fail(a->text, 1, "queue %s: it has %lld messages; -p deletes them", name,
-		    (long long)(st.messages + st.np_messages));
+		    (long long)st.messages + (long long)st.np_messages);
 	if (rc == QMEINUSE) {
 		ulog("queue space %s, queue %s: not destroyed, transactions have messages of it",
 		    qspace_params(a->qs)->name, name);
