@@ -1,6 +1,6 @@
 /*
- * buffer - typed buffers: a header in front of what the program sees, and a table of all that exist, so that a pointer that is
- * not one of ours is recognised without being read.
+ * buffer - typed buffers: a header in front of what the program sees, and a table of all that exist, so that a
+ * pointer that is not one of ours is recognised without being read.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -216,7 +216,8 @@ buffer_outgoing(const char *data, long len, struct typed *t, long *n)
 	type = type_find(t->type);
 	if (type == NULL || type->by_len) {
 		if (len < 0 || len > t->size) {
-			ulog("LIBTUX_CAT:5010: ERROR: length %ld does not fit a %s buffer of %ld bytes", len, t->type, t->size);
+			ulog("LIBTUX_CAT:5010: ERROR: length %ld does not fit a %s buffer of %ld bytes", len, t->type,
+			    t->size);
 			return TPEINVAL;
 		}
 		*n = len;

@@ -32,7 +32,8 @@ struct build_line {
 	bool verbose, threads, cobol;
 };
 int build_run(const struct build_line *l);
-/* A generated source in a temporary file; the name is malloc'ed and ends in .c.  keep: in the current directory, name.c */
+/* A generated source in a temporary file; the name is malloc'ed and ends in .c.  keep: in the current directory,
+ * name.c */
 char *build_source_open(bool keep, const char *keep_name, void **file);
 
 #endif

@@ -1,7 +1,9 @@
 /*
- * buildserver [-C] [-s {@file | svc[,svc...][:func] | :func}] [-v] [-o out] [-f files] [-l files] [{-r|-g} rmname] [-k] [-t]
+ * buildserver [-C] [-s {@file | svc[,svc...][:func] | :func}] [-v] [-o out] [-f files] [-l files] [{-r|-g} rmname]
+ * [-k] [-t]
  *
- * Writes a small C source with the table of services and a main() that starts the server, and compiles it with the rest.
+ * Writes a small C source with the table of services and a main() that starts the server, and compiles it with the
+ * rest.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -19,8 +21,10 @@ static size_t n_entries;
 static void
 usage(void)
 {
-	fputs("usage: buildserver [-C] [-s {@file | service[,service...][:function] | :function}] [-v] [-o outfile] [-f files]\n"
-	    "                   [-l files] [{-r | -g} rmname] [-k] [-t] [-n maxdynam]\n", stderr);
+	fputs("usage: buildserver [-C] [-s {@file | service[,service...][:function] | :function}] [-v] [-o outfile] "
+	      "[-f files]\n"
+	      "                   [-l files] [{-r | -g} rmname] [-k] [-t] [-n maxdynam]\n",
+	    stderr);
 	exit(1);
 }
 
@@ -35,7 +39,8 @@ entry_add(const char *service, size_t n, const char *function, size_t fn)
 	entries = more;
 	for (i = 0; i < fn; i++)
 		if (!isalnum((unsigned char)function[i]) && function[i] != '_')
-			build_die("-s: \"%.*s\" is no name of a C function; give one behind a colon", (int)fn, function);
+			build_die(
+			    "-s: \"%.*s\" is no name of a C function; give one behind a colon", (int)fn, function);
 	if (n > 127 || fn > 128 || fn == 0)
 		build_die("-s: name of a service (1 to 127 characters) or function (1 to 128) has %zu, %zu", n, fn);
 	entries[n_entries].service = service == NULL ? NULL : strndup(service, n);
@@ -98,7 +103,8 @@ c_string(FILE *f, const char *s)
 	fputc('"', f);
 }
 
-/* The functions are declared with their asm names under names of ours: a service may well be called like a C word or a libc function. */
+/* The functions are declared with their asm names under names of ours: a service may well be called like a C word or
+ * a libc function. */
 static void
 source_write(FILE *f, const struct build_rm *rm)
 {
@@ -123,7 +129,8 @@ source_write(FILE *f, const struct build_rm *rm)
 		c_string(f, entries[i].function);
 		fprintf(f, ", service_%zu },\n", i);
 	}
-	fprintf(f, "\t{ NULL, NULL, NULL }\n};\n\nstatic struct tmserver server = { services, &%s, tpsvrinit, tpsvrdone };\n\n"
+	fprintf(f,
+	    "\t{ NULL, NULL, NULL }\n};\n\nstatic struct tmserver server = { services, &%s, tpsvrinit, tpsvrdone };\n\n"
 	    "int\nmain(int argc, char **argv)\n{\n\treturn _tmstartserver(argc, argv, &server);\n}\n",
 	    rm->swname == NULL ? "tmnull_switch" : rm->swname);
 }

@@ -192,7 +192,8 @@ over(const struct patience *how)
 	return how->deadline_us != LINK_FOREVER && clock_mono_us() >= how->deadline_us;
 }
 
-/* One question to BBL.  0 with *out, which has no targets while the server is being started; -1: BBL does not answer. */
+/* One question to BBL.  0 with *out, which has no targets while the server is being started; -1: BBL does not
+ * answer. */
 static int
 service_ask(struct conn *c, const char *name, int64_t timeout_us, const struct patience *how, struct service **out)
 {
@@ -257,7 +258,8 @@ conn_lookup(struct conn *c, const char *name, const struct patience *how, const 
 		if (starting && over(how))
 			return TPETIME;
 		if (err == -1 && (over(how) || clock_mono_us() - began > c->bbl_patience_us)) {
-			ulog("LIBTUX_CAT:5003: ERROR: cannot look up service %s: BBL does not answer at %s", name, c->bbl);
+			ulog("LIBTUX_CAT:5003: ERROR: cannot look up service %s: BBL does not answer at %s", name,
+			    c->bbl);
 			return TPESYSTEM;
 		}
 		if ((err = pause_us(ASK_AGAIN_US, how)) != 0)
@@ -365,8 +367,8 @@ pending_enter(struct conn *c, struct pending *p, struct peer *peer)
 }
 
 int
-conn_submit(struct conn *c, const char *name, const char *group, const struct link_body *body, const struct patience *how,
-    struct pending *p)
+conn_submit(struct conn *c, const char *name, const char *group, const struct link_body *body,
+    const struct patience *how, struct pending *p)
 {
 	const struct service *known;
 	struct service *s;
@@ -391,7 +393,8 @@ conn_submit(struct conn *c, const char *name, const char *group, const struct li
 		if (rc == LINK_INTR)
 			return TPGOTSIG;
 		if (rc == LINK_FAIL) {
-			ulog("LIBTUX_CAT:5004: ERROR: cannot send to service %s at %s: %s", name, t->endpoint, strerror(errno));
+			ulog("LIBTUX_CAT:5004: ERROR: cannot send to service %s at %s: %s", name, t->endpoint,
+			    strerror(errno));
 			return TPEOS;
 		}
 		if (rc == LINK_TIMEOUT && how->noblock)
@@ -413,7 +416,8 @@ deliver(struct conn *c, struct peer *from)
 	uint64_t reqid;
 
 	if (wire_peek(c->spare->head, c->spare->head_len, &kind, &reqid) != 0) {
-		ulog("LIBTUX_CAT:5005: WARN: dropped %zu bytes that are no message, from %s", c->spare->head_len, from->endpoint);
+		ulog("LIBTUX_CAT:5005: WARN: dropped %zu bytes that are no message, from %s", c->spare->head_len,
+		    from->endpoint);
 		link_msg_done(c->spare);
 		return;
 	}

@@ -86,14 +86,15 @@ bool conn_accepts_type(const struct service *s, const char *type, const char *su
 
 uint64_t conn_next_reqid(struct conn *c);
 /*
- * Send the header that stands in c->out, with request id p->reqid, to one of the servers of `service` (of `group` only, unless
- * it is ""), and put p among the requests under way.  A code other than 0 means surely not sent:
+ * Send the header that stands in c->out, with request id p->reqid, to one of the servers of `service` (of `group`
+ * only, unless it is ""), and put p among the requests under way.  A code other than 0 means surely not sent:
  * those of conn_lookup(), TPETIME, TPEBLOCK, TPEOS, and TPETRAN when the service is offered by other groups only.
  */
 int conn_submit(struct conn *c, const char *service, const char *group, const struct link_body *body,
     const struct patience *how, struct pending *p);
 /*
- * Wait until p is answered (0; look at p->msg) or lost.  wake_fd, -1 for none, ends the wait with TPGOTSIG when readable.
+ * Wait until p is answered (0; look at p->msg) or lost.  wake_fd, -1 for none, ends the wait with TPGOTSIG when
+ * readable.
  *   TPETIME   not by the deadline    TPGOTSIG     TPESVCERR  the server is gone: the outcome is unknown
  */
 int conn_await(struct conn *c, struct pending *p, const struct patience *how, int wake_fd);

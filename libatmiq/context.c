@@ -1,10 +1,12 @@
 /*
  * context - which context a thread works in, how it is locked, what a fork and an exit do to it.
  *
- *   mode      NONE: nothing joined      SINGLE: one context for all threads      MULTI: each thread has its own, or none
+ *   mode NONE    nothing joined
+ *   mode SINGLE  one context for all threads
+ *   mode MULTI   each thread has its own, or none
  *
- * The list of contexts and the mode are guarded by one lock, held for moments only; a context's own lock is held for the
- * length of a call.
+ * The list of contexts and the mode are guarded by one lock, held for moments only; a context's own lock is held for
+ * the length of a call.
  */
 #include <errno.h>
 #include <stdlib.h>

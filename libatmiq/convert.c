@@ -86,7 +86,8 @@ tpconvert(char *str, char *bin, long flags)
 	long kind = flags & (TPCONVCLTID | TPCONVTRANID | TPCONVXID);
 	int err;
 
-	if (str == NULL || bin == NULL || (flags & ~(long)(TPTOSTRING | kind)) != 0 || kind == 0 || (kind & (kind - 1)) != 0)
+	if (str == NULL || bin == NULL || (flags & ~(long)(TPTOSTRING | kind)) != 0 || kind == 0 ||
+	    (kind & (kind - 1)) != 0)
 		return fail(TPEINVAL);
 	err = flags & TPTOSTRING ? to_string(str, bin, flags) : to_binary(str, bin, flags);
 	return err == 0 ? 0 : fail(err);
@@ -201,7 +202,9 @@ tpimport(char *istr, long ilen, char **obuf, long *olen, long flags)
 	if (istr == NULL || obuf == NULL || (flags & ~(long)TPEX_STRING) != 0 || buffer_look(*obuf, &t) != 0)
 		return fail(TPEINVAL);
 	if ((flags & TPEX_STRING) == 0)
-		return (err = ilen < EXPORT_HEAD ? TPEINVAL : import((uint8_t *)istr, (size_t)ilen, obuf, olen)) == 0 ? 0 : fail(err);
+		return (err = ilen < EXPORT_HEAD ? TPEINVAL : import((uint8_t *)istr, (size_t)ilen, obuf, olen)) == 0
+			   ? 0
+			   : fail(err);
 	ilen = (long)strlen(istr);
 	if ((bytes = malloc((size_t)ilen / 4 * 3 + 3)) == NULL)
 		return fail(TPEOS);

@@ -106,7 +106,8 @@ bool tran_join_group(struct context *ctx, const char *group);	/* false: a second
 int tran_begin(struct context *ctx, unsigned long timeout_s);	/* these: 0 or a TPE code */
 int tran_commit(struct context *ctx);
 int tran_abort(struct context *ctx);
-void tran_enter_callers(struct context *ctx, const struct wire_tx *tx);	/* a service works in its caller's transaction */
+/* A service works in its caller's transaction. */
+void tran_enter_callers(struct context *ctx, const struct wire_tx *tx);
 void tran_forget(struct context *ctx);
 void tran_fork_child(void);
 int rm_open(void);			/* the linked resource manager: 0 or TPERMERR */

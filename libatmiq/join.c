@@ -43,7 +43,8 @@ app_read(const char *tuxconfig, struct app **out)
 		goto bad;
 	}
 	if (ubb_bbl_endpoint(a->ubb, a->bbl, sizeof a->bbl) != 0) {
-		ulog("LIBTUX_CAT:5021: ERROR: cannot join the application: TUXCONFIG %s names no usable run directory", tuxconfig);
+		ulog("LIBTUX_CAT:5021: ERROR: cannot join the application: TUXCONFIG %s names no usable run directory",
+		    tuxconfig);
 		goto bad;
 	}
 	a->blocktime_us = (int64_t)a->ubb->res.blocktime * a->ubb->res.scanunit_ms * 1000;
@@ -111,7 +112,8 @@ socket_absent(const char *endpoint)
 
 /* Ask BBL; a LINK code, with the patience that fits what can be seen of it. */
 static int
-bbl_ask(struct context *ctx, const char *op, const struct record *args, int64_t timeout_ms, struct wire_adminreply *reply)
+bbl_ask(
+    struct context *ctx, const char *op, const struct record *args, int64_t timeout_ms, struct wire_adminreply *reply)
 {
 	int64_t until = clock_mono_us() + timeout_ms * 1000, absent = clock_mono_us() + ABSENT_MS * 1000, left;
 	int rc;
@@ -152,7 +154,8 @@ app_join(struct context *ctx, const char *usrname, const char *cltname)
 	    record_set(r, "cltname", cltname) != 0 || record_setf(r, "pid", "%ld", (long)getpid()) != 0)
 		goto done;
 	if ((rc = bbl_ask(ctx, "join", r, JOIN_MS, &reply)) != LINK_OK) {
-		ulog("LIBTUX_CAT:5023: ERROR: cannot join the application of TUXCONFIG %s: it is not booted (no BBL at %s)",
+		ulog("LIBTUX_CAT:5023: ERROR: cannot join the application of TUXCONFIG %s: it is not booted (no BBL at "
+		     "%s)",
 		    ctx->app->tuxconfig, ctx->app->bbl);
 		err = TPENOENT;
 		goto done;

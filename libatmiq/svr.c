@@ -68,7 +68,8 @@ limits_set(void)
 	if (svr.opt.lock && mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
 		ulog("LIBTUX_CAT:5092: WARN: cannot lock the server in memory: %m");
 	if (svr.conf != NULL && svr.conf->maxdispatchthreads > 1)
-		ulog("LIBTUX_CAT:5093: WARN: MAXDISPATCHTHREADS=%ld: requests are served one at a time", svr.conf->maxdispatchthreads);
+		ulog("LIBTUX_CAT:5093: WARN: MAXDISPATCHTHREADS=%ld: requests are served one at a time",
+		    svr.conf->maxdispatchthreads);
 }
 
 /* Who we are, by number from the command line, by name from TUXCONFIG. */
@@ -78,7 +79,8 @@ identity_find(void)
 	const struct ubb *u = svr.app->ubb;
 
 	if ((svr.group = group_by_number(u, svr.opt.grpno)) == NULL || svr.opt.srvid <= 0) {
-		ulog("LIBTUX_CAT:5094: ERROR: no server of group number %ld and id %ld in TUXCONFIG %s; servers are started by tmboot",
+		ulog("LIBTUX_CAT:5094: ERROR: no server of group number %ld and id %ld in TUXCONFIG %s; servers are "
+		     "started by tmboot",
 		    svr.opt.grpno, svr.opt.srvid, svr.app->tuxconfig);
 		return -1;
 	}
@@ -93,7 +95,8 @@ endpoint_bind(char *endpoint, size_t size)
 	unsigned perm = (unsigned)(m == NULL ? svr.app->ubb->res.perm : m->perm);
 
 	if (ubb_server_endpoint(svr.app->ubb, svr.opt.grpno, svr.opt.srvid, endpoint, size) != 0) {
-		ulog("LIBTUX_CAT:5095: ERROR: the run directory of TUXCONFIG %s is too long for a socket", svr.app->tuxconfig);
+		ulog("LIBTUX_CAT:5095: ERROR: the run directory of TUXCONFIG %s is too long for a socket",
+		    svr.app->tuxconfig);
 		return -1;
 	}
 	if (svr.conf != NULL && svr.conf->rqperm > 0)
@@ -122,8 +125,8 @@ agent_start(const char *endpoint)
 		snprintf(bbl_program, sizeof bbl_program, "%s/bin/BBL", m->tuxdir);
 	if ((rc = bb_agent_start(&conf, &svr.agent)) == 0)
 		return 0;
-	ulog("LIBTUX_CAT:5097: ERROR: cannot register group %s id %ld with BBL at %s: %s", svr.group->name, svr.opt.srvid, svr.app->bbl,
-	    rc > 0 ? "refused" : "it does not answer");
+	ulog("LIBTUX_CAT:5097: ERROR: cannot register group %s id %ld with BBL at %s: %s", svr.group->name,
+	    svr.opt.srvid, svr.app->bbl, rc > 0 ? "refused" : "it does not answer");
 	return -1;
 }
 
@@ -223,8 +226,8 @@ offers_start(void)
 		if (s == NULL && *function == '\0')
 			s = built_find(name, true);
 		if (s == NULL) {
-			ulog("LIBTUX_CAT:5099: ERROR: -s %s%s%s: the server was not built with that %s", name, *function ? ":" : "",
-			    function, *function ? "function" : "service");
+			ulog("LIBTUX_CAT:5099: ERROR: -s %s%s%s: the server was not built with that %s", name,
+			    *function ? ":" : "", function, *function ? "function" : "service");
 			return -1;
 		}
 		if (offer_at_start(name, s->call) != 0)

@@ -118,7 +118,9 @@ svropts_parse(int argc, char **argv, struct svropts *o)
 		char *p = argv[i];
 
 		if (*p++ != '-' || *p == '\0') {
-			ulog("LIBTUX_CAT:5081: ERROR: server options: \"%s\" is no option; the server's own go behind --", argv[i]);
+			ulog("LIBTUX_CAT:5081: ERROR: server options: \"%s\" is no option; the server's own go behind "
+			     "--",
+			    argv[i]);
 			return -1;
 		}
 		for (; *p != '\0'; p++) {

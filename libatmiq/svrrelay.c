@@ -1,6 +1,7 @@
 /*
- * svrrelay - forwarded requests.  The next server answers us, and we pass the answer on to the caller: so a caller needs a link to
- * the server it called and to no other, and its reply comes from there.  The loop of the server goes on meanwhile.
+ * svrrelay - forwarded requests.  The next server answers us, and we pass the answer on to the caller: so a caller
+ * needs a link to the server it called and to no other, and its reply comes from there.  The loop of the server goes
+ * on meanwhile.
  */
 #include <stdlib.h>
 #include <string.h>

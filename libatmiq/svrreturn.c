@@ -1,5 +1,6 @@
 /*
- * svrreturn - one request from its arrival to its reply: the routine is called, and tpreturn() or tpforward() comes back here.
+ * svrreturn - one request from its arrival to its reply: the routine is called, and tpreturn() or tpforward() comes
+ * back here.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,8 @@ reply_error(int error)
 	svr_reply(&work.peer, &m, NULL);
 }
 
-/* Forget the request and what the routine left behind; what it still holds of a transaction of its own is rolled back. */
+/* Forget the request and what the routine left behind; what it still holds of a transaction of its own is rolled
+ * back. */
 static void
 work_end(void)
 {
@@ -95,8 +97,9 @@ work_report(int64_t began)
 {
 	int64_t ended = clock_now_us();
 
-	fprintf(stderr, "@%s\t%ld\t%lld.%06lld\t%lld.%06lld\n", work.offer->name, (long)getpid(), (long long)began / 1000000,
-	    (long long)began % 1000000, (long long)ended / 1000000, (long long)ended % 1000000);
+	fprintf(stderr, "@%s\t%ld\t%lld.%06lld\t%lld.%06lld\n", work.offer->name, (long)getpid(),
+	    (long long)began / 1000000, (long long)began % 1000000, (long long)ended / 1000000,
+	    (long long)ended % 1000000);
 }
 
 static void
@@ -164,7 +167,8 @@ ends_properly(char *data, long len, struct typed *type, long *n)
 	else if (ctx->tran.active && ctx->tran.initiator && !ctx->tran.autotran)
 		ulog("LIBTUX_CAT:5114: ERROR: service %s ended with a transaction of its own open", work.offer->name);
 	else if (buffer_outgoing(data, len, type, n) != 0)
-		ulog("LIBTUX_CAT:5115: ERROR: service %s returned data that is no typed buffer, or with a wrong length", work.offer->name);
+		ulog("LIBTUX_CAT:5115: ERROR: service %s returned data that is no typed buffer, or with a wrong length",
+		    work.offer->name);
 	else
 		return true;
 	return false;
@@ -250,8 +254,10 @@ tpforward(char *svc, char *data, long len, long flags)
 	if (error == 0) {
 		snprintf(name, sizeof name, "%s", svc);
 		body.n = (size_t)n;
-		if ((error = relay_start(&work, &svr.ctx->tran, name, type.type, type.subtype, data == NULL ? NULL : &body)) != 0)
-			ulog("LIBTUX_CAT:5116: ERROR: service %s cannot forward to %s: %s", work.offer->name, name, tpstrerror(error));
+		if ((error = relay_start(
+			 &work, &svr.ctx->tran, name, type.type, type.subtype, data == NULL ? NULL : &body)) != 0)
+			ulog("LIBTUX_CAT:5116: ERROR: service %s cannot forward to %s: %s", work.offer->name, name,
+			    tpstrerror(error));
 	}
 	if (error != 0) {
 		tran_doom(svr.ctx);

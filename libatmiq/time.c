@@ -114,8 +114,8 @@ tpsblktime(int blktime, long flags)
 	int64_t us = (int64_t)blktime * (flags & TPBLK_MILLISECOND ? 1000 : 1000000);
 	struct context *ctx;
 
-	if ((flags & ~(long)(TPBLK_NEXT | TPBLK_ALL | TPBLK_MILLISECOND)) != 0 || (which != TPBLK_NEXT && which != TPBLK_ALL) ||
-	    blktime < 0 || us > 32767 * 1000000LL)
+	if ((flags & ~(long)(TPBLK_NEXT | TPBLK_ALL | TPBLK_MILLISECOND)) != 0 ||
+	    (which != TPBLK_NEXT && which != TPBLK_ALL) || blktime < 0 || us > 32767 * 1000000LL)
 		return fail(TPEINVAL);
 	if ((ctx = context_enter()) == NULL)
 		return -1;

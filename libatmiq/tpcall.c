@@ -154,7 +154,8 @@ call_take(struct context *ctx, struct call *call, char **data, long *len, long f
 	else
 		return reply.error > 0 && reply.error < TPMAXVAL ? reply.error : TPESVCERR;
 	n = reply.has_body && msg->has_body ? msg->body_len : 0;
-	if (reply.type[0] != '\0' && (err = buffer_incoming(data, reply.type, reply.subtype, msg->body, n, flags & TPNOCHANGE)) != 0)
+	if (reply.type[0] != '\0' &&
+	    (err = buffer_incoming(data, reply.type, reply.subtype, msg->body, n, flags & TPNOCHANGE)) != 0)
 		return err;
 	*len = (long)n;
 	return reply.error;

@@ -1,7 +1,8 @@
 /*
  * tpqueue - tpenqueue, tpdequeue: TPQCTL to a request and back.
  *
- * Members of TPQCTL whose flag is off are never read.  One request, one reply; the body goes from and to the program's buffer.
+ * Members of TPQCTL whose flag is off are never read.  One request, one reply; the body goes from and to the
+ * program's buffer.
  */
 #include <limits.h>
 #include <string.h>
@@ -16,7 +17,8 @@
 
 #define CALL_FLAGS (TPNOBLOCK | TPSIGRSTRT | TPNOTRAN | TPNOTIME | TPNOCHANGE)
 #define CONTROL_FLAGS 0xfffff	/* of TPQCTL; what later products put above is not for us */
-#define CLEARED (TPQTOP | TPQBEFOREMSGID | TPQTIME_ABS | TPQTIME_REL | TPQEXPTIME_ABS | TPQEXPTIME_REL | TPQEXPTIME_NONE)
+#define CLEARED \
+	(TPQTOP | TPQBEFOREMSGID | TPQTIME_ABS | TPQTIME_REL | TPQEXPTIME_ABS | TPQEXPTIME_REL | TPQEXPTIME_NONE)
 #define OUTPUTS (TPQPRIORITY | TPQCORRID | TPQREPLYQ | TPQFAILUREQ | TPQDELIVERYQOS | TPQREPLYQOS)
 
 static void
@@ -86,7 +88,8 @@ operation_lost(struct operation *op, int err)
 		conn_cancel(&op->ctx->conn, &op->pending);
 	conn_forget(&op->ctx->conn, &op->pending);
 	if (err == TPESVCERR) {
-		ulog("LIBTUX_CAT:5060: WARN: the server of %s is gone; what became of a queue operation is unknown", op->service);
+		ulog("LIBTUX_CAT:5060: WARN: the server of %s is gone; what became of a queue operation is unknown",
+		    op->service);
 		err = TPETIME;
 	}
 	if (op->in_tran)
@@ -125,7 +128,8 @@ again:
 	if (err != 0)
 		return operation_lost(op, signalled && err == TPETIME ? TPGOTSIG : err);
 	if (wire_qreply_decode(op->pending.msg->head, op->pending.msg->head_len, &op->reply) != 0) {
-		ulog("LIBTUX_CAT:5061: ERROR: the server of %s gave no proper answer to a queue operation", op->service);
+		ulog(
+		    "LIBTUX_CAT:5061: ERROR: the server of %s gave no proper answer to a queue operation", op->service);
 		operation_lost(op, TPESYSTEM);
 		return TPESYSTEM;
 	}
@@ -293,7 +297,8 @@ dequeue_take(struct operation *op, TPQCTL *ctl, char **data, long *len, long fla
 	size_t n = op->reply.has_body && msg->has_body ? msg->body_len : 0;
 	int err;
 
-	if (n > 0 && (err = buffer_incoming(data, op->reply.type, op->reply.subtype, msg->body, n, flags & TPNOCHANGE)) != 0)
+	if (n > 0 &&
+	    (err = buffer_incoming(data, op->reply.type, op->reply.subtype, msg->body, n, flags & TPNOCHANGE)) != 0)
 		return err;
 	*len = (long)n;
 	if (ctl != NULL)
@@ -309,7 +314,8 @@ dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len, long fla
 	struct typed type;
 	int err;
 
-	if (arguments_wrong(qspace, qname, flags, CALL_FLAGS) || data == NULL || len == NULL || buffer_look(*data, &type) != 0)
+	if (arguments_wrong(qspace, qname, flags, CALL_FLAGS) || data == NULL || len == NULL ||
+	    buffer_look(*data, &type) != 0)
 		return fail(TPEINVAL);
 	memset(&m, 0, sizeof m);
 	if (ctl != NULL)

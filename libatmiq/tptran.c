@@ -128,7 +128,8 @@ tran_join_group(struct context *ctx, const char *group)
 		snprintf(g->name[g->n++], WIRE_GROUP, "%s", group);
 	if (g->n == 1 || !ctx->tran.initiator)
 		return true;
-	ulog("LIBTUX_CAT:5030: ERROR: transaction can only be rolled back: groups %s and %s joined it, and one is the limit",
+	ulog("LIBTUX_CAT:5030: ERROR: transaction can only be rolled back: groups %s and %s joined it, and one is the "
+	     "limit",
 	    g->name[0], group);
 	ctx->tran.doomed = true;
 	return false;
@@ -163,7 +164,8 @@ tran_begin(struct context *ctx, unsigned long timeout_s)
 	return 0;
 }
 
-/* Tell group i how the transaction ends.  0 and *error, what it answered; else as conn_submit(), or TPESVCERR: unknown. */
+/* Tell group i how the transaction ends.  0 and *error, what it answered; else as conn_submit(), or TPESVCERR:
+ * unknown. */
 static int
 group_end(struct context *ctx, int i, enum wire_txop op, int64_t patience_us, int *error)
 {
@@ -184,7 +186,8 @@ group_end(struct context *ctx, int i, enum wire_txop op, int64_t patience_us, in
 	if ((err = conn_await(&ctx->conn, &p, &how, -1)) != 0)
 		err = TPESVCERR;
 	else if (wire_txreply_decode(p.msg->head, p.msg->head_len, &reply) != 0) {
-		ulog("LIBTUX_CAT:5031: ERROR: group %s gave no proper answer to the end of a transaction", ctx->tran.groups.name[i]);
+		ulog("LIBTUX_CAT:5031: ERROR: group %s gave no proper answer to the end of a transaction",
+		    ctx->tran.groups.name[i]);
 		err = TPESVCERR;
 	} else
 		*error = reply.error;
@@ -200,7 +203,8 @@ groups_abort(struct context *ctx)
 
 	for (i = 0; i < ctx->tran.groups.n; i++)
 		if (group_end(ctx, i, WIRE_TX_ABORT, patience_us, &error) != 0)
-			ulog("LIBTUX_CAT:5032: WARN: group %s did not hear that a transaction is rolled back; it will at its time-out",
+			ulog("LIBTUX_CAT:5032: WARN: group %s did not hear that a transaction is rolled back; it will "
+			     "at its time-out",
 			    ctx->tran.groups.name[i]);
 }
 
@@ -213,7 +217,8 @@ tran_commit_group(struct context *ctx)
 	case 0:
 		return error;
 	case TPESVCERR:
-		ulog("LIBTUX_CAT:5033: ERROR: the outcome of a transaction is unknown: group %s was told to commit and is gone",
+		ulog("LIBTUX_CAT:5033: ERROR: the outcome of a transaction is unknown: group %s was told to commit and "
+		     "is gone",
 		    ctx->tran.groups.name[0]);
 		return TPETIME;
 	default:		/* surely not sent, so surely not committed */

@@ -12,17 +12,20 @@ static const char *rm_openinfo = "", *rm_closeinfo = "";
 static int null_info(char *info, int rmid, long flags) { (void)info, (void)rmid, (void)flags; return XA_OK; }
 static int null_xid(XID *xid, int rmid, long flags) { (void)xid, (void)rmid, (void)flags; return XA_OK; }
 static int null_prepare(XID *xid, int rmid, long flags) { (void)xid, (void)rmid, (void)flags; return XA_RDONLY; }
-static int null_recover(XID *xid, long n, int rmid, long flags) { (void)xid, (void)n, (void)rmid, (void)flags; return 0; }
+static int
+null_recover(XID *xid, long n, int rmid, long flags)
+{
+	(void)xid, (void)n, (void)rmid, (void)flags;
+	return 0;
+}
 static int null_complete(int *handle, int *ret, int rmid, long flags)
 {
 	(void)handle, (void)ret, (void)rmid, (void)flags;
 	return XAER_INVAL;
 }
 
-struct xa_switch_t tmnull_switch = {
-	"tmnull_switch", TMNOFLAGS, 0, null_info, null_info, null_xid, null_xid, null_xid, null_prepare, null_xid, null_recover,
-	null_xid, null_complete
-};
+struct xa_switch_t tmnull_switch = { "tmnull_switch", TMNOFLAGS, 0, null_info, null_info, null_xid, null_xid, null_xid,
+	null_prepare, null_xid, null_recover, null_xid, null_complete };
 
 int
 ax_reg(int rmid, XID *xid, long flags)
@@ -48,7 +51,8 @@ rm_set(struct xa_switch_t *sw, const char *openinfo, const char *closeinfo)
 	rm = sw;
 	rm_openinfo = openinfo;
 	rm_closeinfo = closeinfo;
-	ulog("LIBTUX_CAT:5040: WARN: resource manager %.32s is opened and closed, but its work is not part of global transactions",
+	ulog("LIBTUX_CAT:5040: WARN: resource manager %.32s is opened and closed, but its work is not part of global "
+	     "transactions",
 	    sw->name);
 }
 

@@ -1,6 +1,6 @@
 /*
- * unbuilt - calls that exist so that every program and binding links, and fail honestly: conversations, unsolicited messages,
- * the event broker.  Each logs once in a process that the program tried it.
+ * unbuilt - calls that exist so that every program and binding links, and fail honestly: conversations, unsolicited
+ * messages, the event broker.  Each logs once in a process that the program tried it.
  */
 #include "impl.h"
 #include "ulog.h"

@@ -1,8 +1,10 @@
 /*
- * fake_application.h - an application of threads in the test's own process: a BBL that knows a few names, and a server that
- * records what it is asked and answers what the test told it to.  For tests of libatmiq without any other program.
+ * fake_application.h - an application of threads in the test's own process: a BBL that knows a few names, and a
+ * server that records what it is asked and answers what the test told it to.  For tests of libatmiq without any other
+ * program.
  *
- * The server offers QSPACE, TOUPPER and ..QUE1, in group QUE1; OTHER, in group QUE2; BOOTING is being started, for ever.
+ * The server offers QSPACE, TOUPPER and ..QUE1, in group QUE1; OTHER, in group QUE2; BOOTING is being started, for
+ * ever.
  */
 #ifndef FAKE_APPLICATION_H
 #define FAKE_APPLICATION_H
@@ -82,7 +84,8 @@ fake_bbl(struct fake *f, const struct link_msg *m)
 		record_set(r, "clientid3", "44");
 	} else if (strcmp(ask.op, "leave") == 0)
 		f->n_leave++;
-	else if (strcmp(ask.op, "resolve") == 0 && ask.doc.n == 1 && (service = record_get(&ask.doc.rec[0], "service")) != NULL) {
+	else if (strcmp(ask.op, "resolve") == 0 && ask.doc.n == 1 &&
+		 (service = record_get(&ask.doc.rec[0], "service")) != NULL) {
 		f->n_resolve++;
 		if (strcmp(service, "QSPACE") == 0 || strcmp(service, "..QUE1") == 0 || strcmp(service, "TOUPPER") == 0)
 			fake_record(&answer.doc, f->endpoint, "QUE1");
@@ -230,9 +233,13 @@ fake_configure(struct fake *f)
 	setenv("ATMIQ_RUNBASE", f->dir, 1);
 	setenv("TUXCONFIG", f->tuxconfig, 1);
 	base = f->dir;
-	if (asprintf(&text, "*RESOURCES\nIPCKEY 50123\nMASTER SITE1\nMODEL SHM\nSCANUNIT 10\nBLOCKTIME 1\n*MACHINES\n\"%s\" LMID=SITE1 "
-	    "TUXCONFIG=\"%s\" TUXDIR=\"%s\" APPDIR=\"%s\" ULOGPFX=\"%s/ULOG\"\n*GROUPS\nQUE1 LMID=SITE1 GRPNO=1\n*SERVERS\n"
-	    "server SRVGRP=QUE1 SRVID=1\n*SERVICES\n", host, f->tuxconfig, base, base, base) == -1)
+	if (asprintf(&text,
+		"*RESOURCES\nIPCKEY 50123\nMASTER SITE1\nMODEL SHM\nSCANUNIT 10\nBLOCKTIME 1\n*MACHINES\n\"%s\" "
+		"LMID=SITE1 "
+		"TUXCONFIG=\"%s\" TUXDIR=\"%s\" APPDIR=\"%s\" ULOGPFX=\"%s/ULOG\"\n*GROUPS\nQUE1 LMID=SITE1 "
+		"GRPNO=1\n*SERVERS\n"
+		"server SRVGRP=QUE1 SRVID=1\n*SERVICES\n",
+		host, f->tuxconfig, base, base, base) == -1)
 		abort();
 	in = fmemopen(text, strlen(text), "r");
 	CU_ASSERT_EQUAL_FATAL(ubb_parse(in, "test", stderr, NULL, &u), 0);

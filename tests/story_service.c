@@ -12,9 +12,11 @@
 static struct given *g;
 
 static const char source[] =
-    "#include <atmi.h>\n#include <userlog.h>\n#include <string.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
+    "#include <atmi.h>\n#include <userlog.h>\n#include <string.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include "
+    "<unistd.h>\n"
     "static int inits;\n"
-    "int tpsvrinit(int argc, char **argv) { inits = argc; userlog(\"init with %d: %s\", argc, argc > 1 ? argv[1] : \"\"); return 0; }\n"
+    "int tpsvrinit(int argc, char **argv) { inits = argc; userlog(\"init with %d: %s\", argc, argc > 1 ? argv[1] : "
+    "\"\"); return 0; }\n"
     "void tpsvrdone(void) { userlog(\"done was called\"); }\n"
     "void ECHO(TPSVCINFO *m) { tpreturn(TPSUCCESS, 42, m->data, m->len, 0); }\n"
     "void OTHER(TPSVCINFO *m) { char *b = tpalloc(\"CARRAY\", NULL, 100000); memset(b, 7, 100000);\n"
@@ -30,14 +32,19 @@ static const char source[] =
     "  tpreturn(TPSUCCESS, 0, NULL, 0, 0); }\n"
     "void PUT(TPSVCINFO *m) { if (tpenqueue(\"QSPACE\", \"Q\", NULL, m->data, m->len, 0) == -1)\n"
     "  tpreturn(TPFAIL, tperrno, NULL, 0, 0); tpreturn(TPSUCCESS, tpgetlev(), NULL, 0, 0); }\n"
-    "void PUTFAIL(TPSVCINFO *m) { tpenqueue(\"QSPACE\", \"Q\", NULL, m->data, m->len, 0); tpreturn(TPFAIL, 0, NULL, 0, 0); }\n"
-    "void COMMIT(TPSVCINFO *m) { int rc = tpcommit(0); (void)m; tpreturn(TPSUCCESS, rc == -1 ? tperrno : 0, NULL, 0, 0); }\n"
-    "void OFFER(TPSVCINFO *m) { int rc = tpadvertise(m->data, FAIL); tpreturn(rc ? TPFAIL : TPSUCCESS, tperrno, NULL, 0, 0); }\n"
-    "void TAKE(TPSVCINFO *m) { int rc = tpunadvertise(m->data); tpreturn(rc ? TPFAIL : TPSUCCESS, tperrno, NULL, 0, 0); }\n"
+    "void PUTFAIL(TPSVCINFO *m) { tpenqueue(\"QSPACE\", \"Q\", NULL, m->data, m->len, 0); tpreturn(TPFAIL, 0, NULL, 0, "
+    "0); }\n"
+    "void COMMIT(TPSVCINFO *m) { int rc = tpcommit(0); (void)m; tpreturn(TPSUCCESS, rc == -1 ? tperrno : 0, NULL, 0, "
+    "0); }\n"
+    "void OFFER(TPSVCINFO *m) { int rc = tpadvertise(m->data, FAIL); tpreturn(rc ? TPFAIL : TPSUCCESS, tperrno, NULL, "
+    "0, 0); }\n"
+    "void TAKE(TPSVCINFO *m) { int rc = tpunadvertise(m->data); tpreturn(rc ? TPFAIL : TPSUCCESS, tperrno, NULL, 0, "
+    "0); }\n"
     "void FLAGS(TPSVCINFO *m) { tpreturn(TPSUCCESS, m->flags, NULL, 0, 0); }\n"
     "void INIT(TPSVCINFO *m) { int a = tpinit(NULL) == -1 ? tperrno : 0, b = tpterm() == -1 ? tperrno : 0; (void)m;\n"
     "  tpreturn(TPSUCCESS, a * 100 + b, NULL, 0, 0); }\n"
-    "void NEXT(TPSVCINFO *m) { char *r = tpalloc(\"STRING\", NULL, 10); long n; int rc = tpcall(\"SECOND\", m->data, m->len, &r, &n, 0);\n"
+    "void NEXT(TPSVCINFO *m) { char *r = tpalloc(\"STRING\", NULL, 10); long n; int rc = tpcall(\"SECOND\", m->data, "
+    "m->len, &r, &n, 0);\n"
     "  tpreturn(rc ? TPFAIL : TPSUCCESS, tpurcode, r, n, 0); }\n"
     "void PID(TPSVCINFO *m) { (void)m; tpreturn(TPSUCCESS, getpid(), NULL, 0, 0); }\n"
     "void EXIT(TPSVCINFO *m) { (void)m; tpreturn(TPEXIT, 1, NULL, 0, 0); }\n"
@@ -47,12 +54,12 @@ static void
 given_services(void)
 {
 	if (g == NULL)
-		g = given_system(&(struct given_conf){
-		    .server_source = source,
-		    .server_services = "-s ECHO,OTHER,FAIL -s FORW,FORWFORW,FORWNONE -s NORETURN,BADDATA,OPENCALL,OPENTRAN,PUT,PUTFAIL,COMMIT "
-		    "-s OFFER,TAKE,FLAGS -s AUTO:FLAGS -s INIT,NEXT,PID,EXIT,DIE -s SECOND:ECHO",
+		g = given_system(&(struct given_conf){ .server_source = source,
+		    .server_services = "-s ECHO,OTHER,FAIL -s FORW,FORWFORW,FORWNONE -s "
+				       "NORETURN,BADDATA,OPENCALL,OPENTRAN,PUT,PUTFAIL,COMMIT "
+				       "-s OFFER,TAKE,FLAGS -s AUTO:FLAGS -s INIT,NEXT,PID,EXIT,DIE -s SECOND:ECHO",
 		    .server_params = "RESTART=Y MAXGEN=20 GRACE=0 CLOPT=\"-A -- first second\"\n"
-		    "server\tSRVGRP=APP SRVID=2 CLOPT=\"-s SECOND:ECHO\"",
+				     "server\tSRVGRP=APP SRVID=2 CLOPT=\"-s SECOND:ECHO\"",
 		    .services = "AUTO AUTOTRAN=Y TRANTIME=5\nECHO BUFTYPE=\"STRING;CARRAY\"\nSLOWNAME BLOCKTIME=1",
 		    .queues = "qcreate Q fifo none 5 0 100% 0% \"\"\n" });
 }
@@ -271,11 +278,17 @@ int
 main(void)
 {
 	static const struct unit_test tests[] = {
-		UNIT(reply_and_code_come_back), UNIT(forwarding_ends_at_the_caller), UNIT(routine_that_goes_wrong_is_a_service_error),
-		UNIT(service_works_in_the_transaction_of_its_caller), UNIT(service_is_told_of_the_transaction_it_is_in),
-		UNIT(services_come_and_go_at_run_time), UNIT(buffer_type_that_the_service_does_not_take_is_refused),
-		UNIT(random_bytes_on_its_socket_do_not_disturb_a_server), UNIT(child_after_fork_is_a_client_of_its_own),
-		UNIT(server_that_ends_is_started_again_and_found_again), UNIT(servers_are_silent_and_end_in_order),
+		UNIT(reply_and_code_come_back),
+		UNIT(forwarding_ends_at_the_caller),
+		UNIT(routine_that_goes_wrong_is_a_service_error),
+		UNIT(service_works_in_the_transaction_of_its_caller),
+		UNIT(service_is_told_of_the_transaction_it_is_in),
+		UNIT(services_come_and_go_at_run_time),
+		UNIT(buffer_type_that_the_service_does_not_take_is_refused),
+		UNIT(random_bytes_on_its_socket_do_not_disturb_a_server),
+		UNIT(child_after_fork_is_a_client_of_its_own),
+		UNIT(server_that_ends_is_started_again_and_found_again),
+		UNIT(servers_are_silent_and_end_in_order),
 	};
 
 	return unit_run("story: services", tests, UNIT_COUNT(tests));

@@ -57,7 +57,8 @@ static void	/* Also one that must not be read: at the very start of a page, with
 foreign_pointer_is_recognised_without_being_read(void)
 {
 	long page = sysconf(_SC_PAGESIZE);
-	char *two = mmap(NULL, (size_t)page * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), local[4] = "abc";
+	char *two = mmap(NULL, (size_t)page * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+	     local[4] = "abc";
 
 	CU_ASSERT_TRUE_FATAL(two != MAP_FAILED);
 	mprotect(two, (size_t)page, PROT_NONE);
@@ -173,7 +174,7 @@ exported_buffer_comes_back(void)
 		CU_ASSERT_EQUAL(len, 10);
 		tptypes(c, type, NULL);
 		CU_ASSERT_STRING_EQUAL(type, "STRING");
-		CU_ASSERT_EQUAL(tpimport(out, flags ? 0 : n - 1, &c, &len, 0), -1);	/* cut off, or not of that form */
+		CU_ASSERT_EQUAL(tpimport(out, flags ? 0 : n - 1, &c, &len, 0), -1); /* cut off, or not of that form */
 	}
 	CU_ASSERT_EQUAL(tpimport("not base 64!", 0, &c, &len, TPEX_STRING), -1);
 	tpfree(b);
@@ -228,7 +229,9 @@ environment_files_are_read(void)
 	FILE *f = fdopen(mkstemp(path), "w");
 	struct tm tm = { .tm_year = 126, .tm_mon = 10, .tm_mday = 30, .tm_isdst = -1 }, same = tm;
 
-	fputs("# a remark\nATMIQ_T1=one\n  ATMIQ_T2 = x\nexport ATMIQ_T3=three\n[part]\nATMIQ_T4=four\n[other]\nATMIQ_T4=five\n", f);
+	fputs("# a remark\nATMIQ_T1=one\n  ATMIQ_T2 = x\nexport "
+	      "ATMIQ_T3=three\n[part]\nATMIQ_T4=four\n[other]\nATMIQ_T4=five\n",
+	    f);
 	fclose(f);
 	CU_ASSERT_EQUAL(tuxputenv(set), 0);
 	CU_ASSERT_STRING_EQUAL(tuxgetenv("ATMIQ_T0"), "zero");
@@ -250,7 +253,6 @@ unbuilt_calls_fail_honestly(void)
 	CLIENTID c = { { 0 } };
 
 #define FAILS(call, code) do { tperrno = 0; CU_ASSERT_EQUAL(call, -1); CU_ASSERT_EQUAL(tperrno, code); } while (0)
-	setenv("ULOGPFX", "/dev/null/none", 1);
 	FAILS(tpconnect("SVC", NULL, 0, TPSENDONLY), TPENOENT);
 	FAILS(tpconnect(NULL, NULL, 0, TPSENDONLY), TPEINVAL);
 	FAILS(tpsend(1, NULL, 0, 0, &event), TPEBADDESC);
@@ -265,12 +267,20 @@ int
 main(void)
 {
 	static const struct unit_test tests[] = {
-		UNIT(sizes_and_types_are_as_asked_for), UNIT(what_cannot_be_allocated_is_refused),
-		UNIT(foreign_pointer_is_recognised_without_being_read), UNIT(inbound_buffer_belongs_to_the_dispatcher),
-		UNIT(what_goes_out_is_bounded_by_the_buffer), UNIT(types_differ_and_nochange_leaves_the_buffer),
-		UNIT(threads_allocate_at_the_same_time), UNIT(exported_buffer_comes_back), UNIT(identifiers_convert_to_text_and_back),
-		UNIT(every_code_has_its_text), UNIT(environment_files_are_read), UNIT(unbuilt_calls_fail_honestly),
+		UNIT(sizes_and_types_are_as_asked_for),
+		UNIT(what_cannot_be_allocated_is_refused),
+		UNIT(foreign_pointer_is_recognised_without_being_read),
+		UNIT(inbound_buffer_belongs_to_the_dispatcher),
+		UNIT(what_goes_out_is_bounded_by_the_buffer),
+		UNIT(types_differ_and_nochange_leaves_the_buffer),
+		UNIT(threads_allocate_at_the_same_time),
+		UNIT(exported_buffer_comes_back),
+		UNIT(identifiers_convert_to_text_and_back),
+		UNIT(every_code_has_its_text),
+		UNIT(environment_files_are_read),
+		UNIT(unbuilt_calls_fail_honestly),
 	};
 
+	setenv("ULOGPFX", "/dev/null/none", 1);	/* what is logged here is meant to fail */
 	return unit_run("libatmiq: buffers and helpers", tests, UNIT_COUNT(tests));
 }

@@ -1,5 +1,6 @@
 /*
- * atmiq_ext - what our own servers (TMQFORWARD, TMQAMQP) need from libatmiq and atmi.h cannot say.  Exported like the rest.
+ * atmiq_ext - what our own servers (TMQFORWARD, TMQAMQP) need from libatmiq and atmi.h cannot say.  Exported like the
+ * rest.
  *
  * Errors     -1 with tperrno, as ATMI.  Threads: like ATMI calls, in the calling thread's context.
  */
@@ -29,20 +30,22 @@ void atmiq_server_detach(int status);		/* a wanted end: status 0; BBL does not r
 void atmiq_server_count(const char *current_service);	/* psr: NULL idle (one request done), else busy with it */
 
 /*
- * The service name under which the queue manager of `group` answers (tpenqueue's first argument), for servers that serve
- * their own group's queue space whatever its alias is: "..GROUP".  Written into name (128 bytes).
+ * The service name under which the queue manager of `group` answers (tpenqueue's first argument), for servers that
+ * serve their own group's queue space whatever its alias is: "..GROUP".  Written into name (128 bytes).
  */
 void atmiq_group_service(const char *group, char *name);
 
 /*
- * Wait until one of the queues has an eligible message, at most timeout_ms, or until a stop is asked for.  Holds nothing.
+ * Wait until one of the queues has an eligible message, at most timeout_ms, or until a stop is asked for.  Holds
+ * nothing.
  * Returns the index of such a queue, -1 with TPETIME at the end of the time, TPGOTSIG when to stop, or as tpdequeue.
  */
 int atmiq_qwait(char *qspace, char **queues, int n, long timeout_ms);
 
 /* Dequeue as TMQFORWARD needs it: as tpdequeue, and tells how often the message was rolled back so far. */
 int atmiq_dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len, long flags, long *retries);
-/* ctl->flags of atmiq_dequeue(), with TPQGETBYMSGID: take the message even while its retry delay runs.  Goes to TMQUEUE as it is. */
+/* ctl->flags of atmiq_dequeue(), with TPQGETBYMSGID: take the message even while its retry delay runs.  Goes to
+ * TMQUEUE as it is. */
 #define ATMIQ_QDELAYED 0x10000000
 
 /*
