@@ -6,16 +6,23 @@
 
 #include "qspace_impl.h"
 
-enum { HAS_BODY = 1, HAS_CORRID = 2, HAS_REPLYQ = 4, HAS_FAILUREQ = 8, HAS_ORIGIN = 16, IS_NP = 32 };
+enum { HAS_BODY = 1, HAS_CORRID = 2, HAS_REPLYQ = 4, HAS_FAILUREQ = 8, HAS_ORIGIN = 16, IS_NP = 32,
+	FROM_FLAGS = HAS_CORRID | HAS_REPLYQ | HAS_FAILUREQ };
 #define OVAL_VERSION 1
 enum { OVAL_RETRIED = 0x80 };	/* beside the OV flags: times of failure follow */
+
+static uint8_t	/* which optional fields a message with these flags has */
+flags_has(uint32_t flags)
+{
+	return (uint8_t)((flags & TPQCORRID ? HAS_CORRID : 0) | (flags & TPQREPLYQ ? HAS_REPLYQ : 0) |
+	    (flags & TPQFAILUREQ ? HAS_FAILUREQ : 0));
+}
 
 void
 qrecord_encode(struct wr *w, const struct qrecord *r)
 {
 	const struct qmsg *m = &r->m;
-	uint8_t has = (uint8_t)((m->has_body ? HAS_BODY : 0) | (m->flags & TPQCORRID ? HAS_CORRID : 0) |
-	    (m->flags & TPQREPLYQ ? HAS_REPLYQ : 0) | (m->flags & TPQFAILUREQ ? HAS_FAILUREQ : 0) |
+	uint8_t has = (uint8_t)(flags_has(m->flags) | (m->has_body ? HAS_BODY : 0) |
 	    (r->origin.queue[0] != '\0' ? HAS_ORIGIN : 0) | (m->persistent ? 0 : IS_NP));
 
 	wr_u8(w, RECORD_VERSION);
@@ -96,7 +103,7 @@ head_decode(struct rd *r, struct qrecord *out)
 	m->persistent = !(has & IS_NP);
 	m->has_body = has & HAS_BODY;
 	m->body_len = rd_u32(r);
-	return !r->bad && !((m->flags & TPQCORRID) == 0 && (has & HAS_CORRID)) && (m->has_body || m->body_len == 0);
+	return !r->bad && flags_has(m->flags) == (has & FROM_FLAGS) && (m->has_body || m->body_len == 0);
 }
 
 int

@@ -258,6 +258,8 @@ store_read(struct qspace *qs, struct queue *q, const struct oval *v, struct qmsg
 		return rc;
 	}
 	*m = r.m;
+	if (m->has_body && m->body == NULL)	/* empty, which is not the same as none */
+		m->body = rec + n;
 	m->retries = (long)v->retries;
 	memcpy(m->queue, q->p.name, sizeof m->queue);
 	if (origin != NULL)

@@ -188,10 +188,13 @@ destroying_asks_first_and_a_name_can_be_used_again(void)
 	create_fifo(g, "orders", 0, 0);
 	put(g, "orders", "x");
 	CU_ASSERT_EQUAL(qspace_destroy(g->device, "QS", true, &why), DEVE_INUSE);
+	CU_ASSERT_PTR_NOT_NULL(why);
+	free(why);
+	why = NULL;
 	qspace_close(g->qs);
-	CU_ASSERT_EQUAL(qspace_create(g->device, &g->params, &why), DEVE_EXIST);
-	CU_ASSERT_EQUAL(qspace_destroy(g->device, "QS", false, &why), DEVE_INUSE);
-	CU_ASSERT_EQUAL(qspace_destroy(g->device, "nope", false, &why), DEVE_NOSUCH);
+	CU_ASSERT_EQUAL(qspace_create(g->device, &g->params, NULL), DEVE_EXIST);
+	CU_ASSERT_EQUAL(qspace_destroy(g->device, "QS", false, NULL), DEVE_INUSE);
+	CU_ASSERT_EQUAL(qspace_destroy(g->device, "nope", false, NULL), DEVE_NOSUCH);
 	CU_ASSERT_EQUAL(qspace_destroy(g->device, "QS", true, &why), 0);
 	CU_ASSERT_PTR_NULL(why);
 	CU_ASSERT_EQUAL(qspace_open(g->device, "QS", NULL, &g->qs, &why), QMEBADRMID);
