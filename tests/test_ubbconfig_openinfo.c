@@ -9,11 +9,15 @@ static char device[64], space[16];
 static bool
 splits(const char *openinfo, const char *want_device, const char *want_space)
 {
-	return openinfo_split(openinfo, device, sizeof device, space, sizeof space) == 0 && strcmp(device, want_device) == 0 &&
-	    strcmp(space, want_space) == 0;
+	return openinfo_split(openinfo, device, sizeof device, space, sizeof space) == 0 &&
+	       strcmp(device, want_device) == 0 && strcmp(space, want_space) == 0;
 }
 
-static bool refused(const char *openinfo) { return openinfo_split(openinfo, device, sizeof device, space, sizeof space) == -1; }
+static bool
+refused(const char *openinfo)
+{
+	return openinfo_split(openinfo, device, sizeof device, space, sizeof space) == -1;
+}
 
 static void
 device_and_space_come_apart(void)

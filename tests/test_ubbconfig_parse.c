@@ -66,7 +66,13 @@ says(const char *line)
 }
 
 /* The tests below count the lines of HEAD. */
-#define FAULT(text, line) do { load(text); CU_ASSERT_TRUE(errors > 0); CU_ASSERT_PTR_NULL(u); CU_ASSERT_TRUE(says(line)); } while (0)
+#define FAULT(text, line) \
+	do { \
+		load(text); \
+		CU_ASSERT_TRUE(errors > 0); \
+		CU_ASSERT_PTR_NULL(u); \
+		CU_ASSERT_TRUE(says(line)); \
+	} while (0)
 #define ONLY_FAULT(text, line) do { FAULT(text, line); CU_ASSERT_EQUAL(errors, 1); } while (0)
 #define GOOD(text) do { load(text); CU_ASSERT_TRUE_FATAL(is_good()); } while (0)
 
@@ -117,8 +123,8 @@ blanks_and_tabs_continue_an_entry(void)
 static void
 blanks_may_stand_round_the_equals_sign(void)
 {
-	GOOD(RES "*MACHINES\n\"a-host.example\" LMID= SITE1\n\tTUXCONFIG =\"/a/tuxconfig\" TUXDIR = \"/t\"\n APPDIR\t=\t\"/a\"\n" GRP
-	    "*SERVERS\nserver SRVGRP = G SRVID= 5\n" TAIL);
+	GOOD(RES "*MACHINES\n\"a-host.example\" LMID= SITE1\n\tTUXCONFIG =\"/a/tuxconfig\" TUXDIR = \"/t\"\n "
+		 "APPDIR\t=\t\"/a\"\n" GRP "*SERVERS\nserver SRVGRP = G SRVID= 5\n" TAIL);
 	CU_ASSERT_STRING_EQUAL(u->machines[0].address, "a-host.example");
 	CU_ASSERT_STRING_EQUAL(u->machines[0].lmid, "SITE1");
 	CU_ASSERT_EQUAL(u->servers[0].srvid, 5);
@@ -127,9 +133,11 @@ blanks_may_stand_round_the_equals_sign(void)
 static void
 resources_do_with_and_without_an_equals_sign(void)
 {
-	GOOD("*RESOURCES\nIPCKEY=52617\nMASTER = SITE1 , SITE2\nMODEL\tMP\nOPTIONS LAN,MIGRATE\nPERM 0660\nMAXACCESSERS 0x20\n"
-	    "  MAXSERVERS 010\n*MACHINES\nDEFAULT: TUXDIR=\"/t\" APPDIR=\"/a\" TUXCONFIG=\"/a/t\"\na LMID=SITE1\nb LMID=SITE2\n"
-	    "*GROUPS\n*NETWORK\nSITE1 NADDR=\"//a:1\"\n*SERVERS\n*SERVICES\n");
+	GOOD("*RESOURCES\nIPCKEY=52617\nMASTER = SITE1 , SITE2\nMODEL\tMP\nOPTIONS LAN,MIGRATE\nPERM "
+	     "0660\nMAXACCESSERS 0x20\n"
+	     "  MAXSERVERS 010\n*MACHINES\nDEFAULT: TUXDIR=\"/t\" APPDIR=\"/a\" TUXCONFIG=\"/a/t\"\na LMID=SITE1\nb "
+	     "LMID=SITE2\n"
+	     "*GROUPS\n*NETWORK\nSITE1 NADDR=\"//a:1\"\n*SERVERS\n*SERVICES\n");
 	CU_ASSERT_EQUAL(u->res.ipckey, 52617);
 	CU_ASSERT_STRING_EQUAL(u->res.master[0], "SITE1");
 	CU_ASSERT_STRING_EQUAL(u->res.master[1], "SITE2");
@@ -145,8 +153,9 @@ static void
 comments_stand_anywhere_outside_quotes(void)
 {
 	GOOD("# first\n## second\n*RESOURCES # third\nIPCKEY 52617#fourth\n\t# fifth\nMASTER SITE1\nMODEL SHM\n" MACH
-	    "*GROUPS\nDEFAULT: # of the defaults\n# column 1, inside DEFAULT\n\tLMID=SITE1 # after a value\nG GRPNO=1\n" QUE1
-	    "*SERVERS\nserver # name\n# inside the record\n\tSRVGRP=G\n\t## and again\n\tSRVID=1 CLOPT=\"-A -- #kept\"\n" TAIL);
+	     "*GROUPS\nDEFAULT: # of the defaults\n# column 1, inside DEFAULT\n\tLMID=SITE1 # after a value\nG "
+	     "GRPNO=1\n" QUE1 "*SERVERS\nserver # name\n# inside the record\n\tSRVGRP=G\n\t## and again\n\tSRVID=1 "
+			      "CLOPT=\"-A -- #kept\"\n" TAIL);
 	CU_ASSERT_STRING_EQUAL(u->groups[0].lmid[0], "SITE1");
 	CU_ASSERT_EQUAL(u->servers[0].srvid, 1);
 	CU_ASSERT_STRING_EQUAL(u->servers[0].clopt, "-A -- #kept");
@@ -206,7 +215,8 @@ a_line_of_a_megabyte_is_read(void)
 static void
 machine_names_do_with_and_without_quotes(void)
 {
-	GOOD(RES "*MACHINES\nmy-host.example.org LMID=SITE1 TUXCONFIG=\"/a/t\" TUXDIR=\"/t\" APPDIR=\"/a\"\n" GRP "*SERVERS\n" TAIL);
+	GOOD(RES "*MACHINES\nmy-host.example.org LMID=SITE1 TUXCONFIG=\"/a/t\" TUXDIR=\"/t\" APPDIR=\"/a\"\n" GRP
+		 "*SERVERS\n" TAIL);
 	CU_ASSERT_STRING_EQUAL(u->machines[0].address, "my-host.example.org");
 	GOOD(RES "*MACHINES\n\"my-host\"\tLMID=\"SITE1\" TUXCONFIG=/a/t TUXDIR=/t APPDIR=/a\n" GRP "*SERVERS\n" TAIL);
 	CU_ASSERT_STRING_EQUAL(u->machines[0].address, "my-host");
@@ -282,8 +292,8 @@ routing_ranges_are_checked_against_the_groups(void)
 static void
 parameters_without_effect_are_kept(void)
 {
-	GOOD("*RESOURCES\nIPCKEY 52617\nMASTER SITE1\nMODEL SHM\nNOTIFY DIPIN\nMAXACLGROUPS 0x10\n" MACH "\tSPINCOUNT=1 CMPLIMIT=\"1,2\"\n" GRP
-	    "*SERVERS\n" TAIL);
+	GOOD("*RESOURCES\nIPCKEY 52617\nMASTER SITE1\nMODEL SHM\nNOTIFY DIPIN\nMAXACLGROUPS 0x10\n" MACH
+	     "\tSPINCOUNT=1 CMPLIMIT=\"1,2\"\n" GRP "*SERVERS\n" TAIL);
 	CU_ASSERT_EQUAL_FATAL(u->res.extras.n, 2);
 	CU_ASSERT_STRING_EQUAL(u->res.extras.v[0].name, "NOTIFY");
 	CU_ASSERT_STRING_EQUAL(u->res.extras.v[1].value, "16");
@@ -306,13 +316,16 @@ scanunit_and_what_counts_in_it(void)
 	GOOD("*RESOURCES\nIPCKEY 52617\nMASTER SITE1\nMODEL SHM\nSCANUNIT 500MS\n" MACH GRP "*SERVERS\n" TAIL);
 	CU_ASSERT_EQUAL(u->res.scanunit_ms, 500);
 	CU_ASSERT_EQUAL(u->res.blocktime, 120);
-	GOOD("*RESOURCES\nIPCKEY 52617\nMASTER SITE1\nMODEL SHM\nSCANUNIT 15\nBLOCKTIME 2\n" MACH GRP "*SERVERS\n" TAIL);
+	GOOD(
+	    "*RESOURCES\nIPCKEY 52617\nMASTER SITE1\nMODEL SHM\nSCANUNIT 15\nBLOCKTIME 2\n" MACH GRP "*SERVERS\n" TAIL);
 	CU_ASSERT_EQUAL(u->res.blocktime, 2);
 	CU_ASSERT_EQUAL(u->res.dbblwait, 1);
-	ONLY_FAULT(RES "SCANUNIT 7\n" MACH GRP "*SERVERS\n" TAIL, "ubb:5:10: SCANUNIT is \"7\"; allowed are multiples of 2 or 5");
+	ONLY_FAULT(RES "SCANUNIT 7\n" MACH GRP "*SERVERS\n" TAIL,
+	    "ubb:5:10: SCANUNIT is \"7\"; allowed are multiples of 2 or 5");
 	ONLY_FAULT(RES "SCANUNIT 62\n" MACH GRP "*SERVERS\n" TAIL, "ubb:5:10: SCANUNIT is \"62\"");
 	ONLY_FAULT(RES "SCANUNIT 10MS\n" MACH GRP "*SERVERS\n" TAIL, "ubb:5:10: SCANUNIT is \"10MS\"");
-	ONLY_FAULT(RES "BLOCKTIME 3277\n" MACH GRP "*SERVERS\n" TAIL, "ubb:5:11: BLOCKTIME is 3277 times SCANUNIT; with this SCANUNIT allowed are 1 to 3276");
+	ONLY_FAULT(RES "BLOCKTIME 3277\n" MACH GRP "*SERVERS\n" TAIL,
+	    "ubb:5:11: BLOCKTIME is 3277 times SCANUNIT; with this SCANUNIT allowed are 1 to 3276");
 }
 
 /* --- faults --- */
@@ -320,7 +333,8 @@ scanunit_and_what_counts_in_it(void)
 static void
 every_fault_of_a_file_is_said_in_the_order_of_the_file(void)
 {
-	load("*RESOURCES\nIPCKEY 5\nMASTER SITE1\nMODEL SHM\n" MACH GRP "*SERVERS\na SRVGRP=X SRVID=1\nb SRVGRP=G SRVID=x\n" TAIL "C PRIO=0\n");
+	load("*RESOURCES\nIPCKEY 5\nMASTER SITE1\nMODEL SHM\n" MACH GRP
+	     "*SERVERS\na SRVGRP=X SRVID=1\nb SRVGRP=G SRVID=x\n" TAIL "C PRIO=0\n");
 	CU_ASSERT_EQUAL(errors, 4);
 	CU_ASSERT_STRING_EQUAL(said,
 	    "ubb:2:8: IPCKEY is 5; allowed are 32769 to 262143\n"
@@ -332,33 +346,47 @@ every_fault_of_a_file_is_said_in_the_order_of_the_file(void)
 static void
 an_unknown_parameter_is_explained(void)
 {
-	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVGRP=G SRVID=1\n\tMAXGENN=5\n" TAIL, "ubb:12:2: MAXGENN is no parameter of *SERVERS; did you mean MAXGEN?");
-	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVGRP=G SRVID=1 GRPNO=5\n" TAIL, "ubb:11:20: GRPNO is a parameter of *GROUPS, not of *SERVERS");
-	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVGRP=G SRVID=1 restart=Y\n" TAIL, "ubb:11:20: restart is not in capitals; write RESTART");
-	ONLY_FAULT(HEAD " QMCONFIG=\"/q\"\n" GRP "*SERVERS\n" TAIL, "ubb:7:2: QMCONFIG is no parameter but an environment variable");
-	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVGRP=G SRVID=1 COLOUR=red\n" TAIL, "ubb:11:20: COLOUR is no parameter of *SERVERS; those are listed in ubbconfig(5)");
+	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVGRP=G SRVID=1\n\tMAXGENN=5\n" TAIL,
+	    "ubb:12:2: MAXGENN is no parameter of *SERVERS; did you mean MAXGEN?");
+	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVGRP=G SRVID=1 GRPNO=5\n" TAIL,
+	    "ubb:11:20: GRPNO is a parameter of *GROUPS, not of *SERVERS");
+	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVGRP=G SRVID=1 restart=Y\n" TAIL,
+	    "ubb:11:20: restart is not in capitals; write RESTART");
+	ONLY_FAULT(HEAD " QMCONFIG=\"/q\"\n" GRP "*SERVERS\n" TAIL,
+	    "ubb:7:2: QMCONFIG is no parameter but an environment variable");
+	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVGRP=G SRVID=1 COLOUR=red\n" TAIL,
+	    "ubb:11:20: COLOUR is no parameter of *SERVERS; those are listed in ubbconfig(5)");
 }
 
 static void
 a_wrong_value_is_told_what_is_allowed(void)
 {
-	ONLY_FAULT(RES "PERM 666\n" MACH GRP "*SERVERS\n" TAIL, "ubb:5:6: PERM is 666; allowed are 0001 to 0777 (a leading 0 makes it octal)");
-	ONLY_FAULT(RES "MAXSERVERS 09\n" MACH GRP "*SERVERS\n" TAIL, "ubb:5:12: MAXSERVERS is \"09\", which is not a number (a leading 0");
-	ONLY_FAULT(RES "MAXGTT 99999999999999999999\n" MACH GRP "*SERVERS\n" TAIL, "ubb:5:8: MAXGTT is 99999999999999999999; allowed are 0 to 32767");
+	ONLY_FAULT(RES "PERM 666\n" MACH GRP "*SERVERS\n" TAIL,
+	    "ubb:5:6: PERM is 666; allowed are 0001 to 0777 (a leading 0 makes it octal)");
+	ONLY_FAULT(RES "MAXSERVERS 09\n" MACH GRP "*SERVERS\n" TAIL,
+	    "ubb:5:12: MAXSERVERS is \"09\", which is not a number (a leading 0");
+	ONLY_FAULT(RES "MAXGTT 99999999999999999999\n" MACH GRP "*SERVERS\n" TAIL,
+	    "ubb:5:8: MAXGTT is 99999999999999999999; allowed are 0 to 32767");
 	ONLY_FAULT(RES "MAXGTT -1\n" MACH GRP "*SERVERS\n" TAIL, "ubb:5:8: MAXGTT is -1; allowed are 0 to 32767");
 	ONLY_FAULT(RES "LDBAL yes\n" MACH GRP "*SERVERS\n" TAIL, "ubb:5:7: LDBAL is \"yes\"; allowed are N, Y");
-	ONLY_FAULT(RES "OPTIONS LAN,NO_XB\n" MACH GRP "*SERVERS\n" TAIL, "ubb:5:9: OPTIONS is \"NO_XB\"; did you mean NO_XA?");
-	ONLY_FAULT(RES "DOMAINID \"0123456789012345678901234567890\"\n" MACH GRP "*SERVERS\n" TAIL, "ubb:5:10: DOMAINID has 31 bytes; allowed are 30:");
-	ONLY_FAULT(HEAD "\tTLOGDEVICE=\"TLOG\"\n" GRP "*SERVERS\n" TAIL, "ubb:7:13: TLOGDEVICE is \"TLOG\"; allowed is an absolute path");
-	ONLY_FAULT(HEAD "*GROUPS\nG LMID=SITE1 GRPNO=1 TMSCOUNT=1\n*SERVERS\n" TAIL, "ubb:8:31: TMSCOUNT is 1; allowed are 0 and 2 to 10");
+	ONLY_FAULT(
+	    RES "OPTIONS LAN,NO_XB\n" MACH GRP "*SERVERS\n" TAIL, "ubb:5:9: OPTIONS is \"NO_XB\"; did you mean NO_XA?");
+	ONLY_FAULT(RES "DOMAINID \"0123456789012345678901234567890\"\n" MACH GRP "*SERVERS\n" TAIL,
+	    "ubb:5:10: DOMAINID has 31 bytes; allowed are 30:");
+	ONLY_FAULT(HEAD "\tTLOGDEVICE=\"TLOG\"\n" GRP "*SERVERS\n" TAIL,
+	    "ubb:7:13: TLOGDEVICE is \"TLOG\"; allowed is an absolute path");
+	ONLY_FAULT(HEAD "*GROUPS\nG LMID=SITE1 GRPNO=1 TMSCOUNT=1\n*SERVERS\n" TAIL,
+	    "ubb:8:31: TMSCOUNT is 1; allowed are 0 and 2 to 10");
 	ONLY_FAULT(HEAD "*GROUPS\nG LMID=\"\" GRPNO=1\n*SERVERS\n" TAIL, "ubb:8:8: LMID is empty; it is required");
 }
 
 static void
 what_is_missing_is_named(void)
 {
-	ONLY_FAULT("*RESOURCES\nIPCKEY 52617\nMASTER SITE1\n" MACH GRP "*SERVERS\n" TAIL, "ubb:1:1: MODEL is missing; *RESOURCES requires it");
-	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVGRP=G\n" TAIL, "ubb:11:1: SRVID is missing; every server requires it, and server \"a\" has none");
+	ONLY_FAULT("*RESOURCES\nIPCKEY 52617\nMASTER SITE1\n" MACH GRP "*SERVERS\n" TAIL,
+	    "ubb:1:1: MODEL is missing; *RESOURCES requires it");
+	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVGRP=G\n" TAIL,
+	    "ubb:11:1: SRVID is missing; every server requires it, and server \"a\" has none");
 	ONLY_FAULT(RES, "ubb:1:1: section *MACHINES is missing; it is required");
 	ONLY_FAULT(RES "*MACHINES\n", "ubb:5:1: *MACHINES has no machine");
 	FAULT("", "ubb:1:1: section *RESOURCES is missing; it is required");
@@ -372,35 +400,46 @@ what_is_missing_is_named(void)
 static void
 a_value_that_is_not_there_is_missed_at_its_parameter(void)
 {
-	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVID=1 SRVGRP=G RCMD=\nb SRVGRP=G SRVID=2\n" TAIL, "ubb:11:20: RCMD has no value; found b");
+	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVID=1 SRVGRP=G RCMD=\nb SRVGRP=G SRVID=2\n" TAIL,
+	    "ubb:11:20: RCMD has no value; found b");
 	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVID=1 RCMD= SRVGRP=G\n" TAIL, "ubb:11:11: RCMD has no value; found SRVGRP");
-	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVID=1 SRVGRP=G RCMD=", "ubb:11:20: RCMD has no value; found the end of the file");
+	ONLY_FAULT(
+	    HEAD GRP "*SERVERS\na SRVID=1 SRVGRP=G RCMD=", "ubb:11:20: RCMD has no value; found the end of the file");
 	ONLY_FAULT(RES "DOMAINID\nLDBAL Y\n" MACH GRP "*SERVERS\n" TAIL, "ubb:5:1: DOMAINID has no value; found LDBAL");
-	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVID=1 SRVGRP G RESTART=Y\n\tSRVGRP=G\n" TAIL, "ubb:11:11: SRVGRP is not followed by =; write SRVGRP=value");
+	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVID=1 SRVGRP G RESTART=Y\n\tSRVGRP=G\n" TAIL,
+	    "ubb:11:11: SRVGRP is not followed by =; write SRVGRP=value");
 }
 
 static void
 a_parameter_given_twice_names_the_first(void)
 {
-	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVGRP=G SRVID=1\n MIN=1 SRVID=2\n" TAIL, "ubb:12:8: SRVID is given again; it is given first at line 11, column 12");
-	ONLY_FAULT(RES "IPCKEY 40000\n" MACH GRP "*SERVERS\n" TAIL, "ubb:5:1: IPCKEY is given again; it is given first at line 2, column 1");
+	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVGRP=G SRVID=1\n MIN=1 SRVID=2\n" TAIL,
+	    "ubb:12:8: SRVID is given again; it is given first at line 11, column 12");
+	ONLY_FAULT(RES "IPCKEY 40000\n" MACH GRP "*SERVERS\n" TAIL,
+	    "ubb:5:1: IPCKEY is given again; it is given first at line 2, column 1");
 }
 
 static void
 a_string_without_its_end_is_found_where_it_begins(void)
 {
-	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVGRP=G SRVID=1 CLOPT=\"-A\n\tRCMD=\"x\" MIN=2\n" TAIL, "ubb:11:26: this string is not closed");
-	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVGRP=G SRVID=1 CLOPT=\"-A\n*SERVICES\nX\n", "ubb:11:26: this string is not closed");
+	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVGRP=G SRVID=1 CLOPT=\"-A\n\tRCMD=\"x\" MIN=2\n" TAIL,
+	    "ubb:11:26: this string is not closed");
+	ONLY_FAULT(
+	    HEAD GRP "*SERVERS\na SRVGRP=G SRVID=1 CLOPT=\"-A\n*SERVICES\nX\n", "ubb:11:26: this string is not closed");
 	ONLY_FAULT(HEAD GRP "*SERVERS\na SRVGRP=G SRVID=1 CLOPT=\"-A", "ubb:11:26: this string is not closed");
 }
 
 static void
 sections_have_names_letters_and_an_order(void)
 {
-	ONLY_FAULT(HEAD GRP "*Servers\na SRVGRP=G SRVID=1\n" TAIL, "ubb:10:1: *Servers is not in capitals; write *SERVERS");
-	ONLY_FAULT(HEAD GRP "*SERVERS\n*SERVIECS\nX\n" TAIL, "ubb:11:1: *SERVIECS is no section; did you mean *SERVICES?");
-	ONLY_FAULT(HEAD GRP "*SERVERS\n*TABLES\nX Y=1\n" TAIL, "ubb:11:1: *TABLES is no section; sections are *RESOURCES");
-	FAULT(MACH RES GRP "*SERVERS\n" TAIL, "ubb:3:1: *RESOURCES must be the first section; *MACHINES stands before it at line 1");
+	ONLY_FAULT(
+	    HEAD GRP "*Servers\na SRVGRP=G SRVID=1\n" TAIL, "ubb:10:1: *Servers is not in capitals; write *SERVERS");
+	ONLY_FAULT(
+	    HEAD GRP "*SERVERS\n*SERVIECS\nX\n" TAIL, "ubb:11:1: *SERVIECS is no section; did you mean *SERVICES?");
+	ONLY_FAULT(
+	    HEAD GRP "*SERVERS\n*TABLES\nX Y=1\n" TAIL, "ubb:11:1: *TABLES is no section; sections are *RESOURCES");
+	FAULT(MACH RES GRP "*SERVERS\n" TAIL,
+	    "ubb:3:1: *RESOURCES must be the first section; *MACHINES stands before it at line 1");
 	FAULT(HEAD "*SERVERS\n" GRP TAIL, "ubb:8:1: *GROUPS must stand before *SERVERS, which begins at line 7");
 	ONLY_FAULT("*RESOURCES\nDEFAULT:\nIPCKEY 52617\nMASTER SITE1\nMODEL SHM\n" MACH GRP "*SERVERS\n" TAIL,
 	    "ubb:2:1: found DEFAULT:; *RESOURCES has no defaults");
@@ -409,7 +448,8 @@ sections_have_names_letters_and_an_order(void)
 static void
 an_entry_begins_in_column_1(void)
 {
-	FAULT(HEAD GRP "*SERVERS\na SRVGRP=G SRVID=1\n  b SRVID=2\n" TAIL, "ubb:12:3: found \"b\"; allowed here is NAME=value, and a new server begins in column 1");
+	FAULT(HEAD GRP "*SERVERS\na SRVGRP=G SRVID=1\n  b SRVID=2\n" TAIL,
+	    "ubb:12:3: found \"b\"; allowed here is NAME=value, and a new server begins in column 1");
 	load(HEAD GRP "*SERVERS\na SRVGRP=G\nSRVID=1\n" TAIL);
 	CU_ASSERT_EQUAL(errors, 0);
 	CU_ASSERT_TRUE(says("ubb:12:1: warning: SRVID= stands in column 1"));
@@ -441,7 +481,8 @@ references_lead_somewhere(void)
 	    "ubb:3:8: MASTER is \"SITE2\"; allowed is an LMID of *MACHINES, the first is SITE1");
 	ONLY_FAULT(HEAD "*GROUPS\nG LMID=SITE2 GRPNO=1\n*SERVERS\n" TAIL, "ubb:8:8: LMID is \"SITE2\"");
 	ONLY_FAULT(HEAD GRP "*SERVERS\n" TAIL "S SRVGRP=X\n", "ubb:12:10: SRVGRP is \"X\"");
-	ONLY_FAULT(HEAD GRP "*SERVERS\n" TAIL "S ROUTING=X\n", "ubb:12:11: ROUTING is \"X\"; *ROUTING has no such criterion");
+	ONLY_FAULT(
+	    HEAD GRP "*SERVERS\n" TAIL "S ROUTING=X\n", "ubb:12:11: ROUTING is \"X\"; *ROUTING has no such criterion");
 }
 
 static void
@@ -449,11 +490,16 @@ queue_groups_must_be_able_to_open_their_space(void)
 {
 #define GROUP(params) HEAD "*GROUPS\nQ LMID=SITE1 GRPNO=1 " params "\n*SERVERS\n"
 	ONLY_FAULT(GROUP("TMSNAME=TMS_QM") TAIL, "ubb:8:1: group Q has TMSNAME=TMS_QM and no OPENINFO");
-	ONLY_FAULT(GROUP("TMSNAME=TMS_QM OPENINFO=\"ORACLE:x\"") TAIL, "ubb:8:46: OPENINFO is \"ORACLE:x\"; in a group with TMSNAME=TMS_QM allowed is");
-	ONLY_FAULT(GROUP("TMSNAME=TMS_QM OPENINFO=\"TUXEDO/QM:QUE:SPACE\"") TAIL, "ubb:8:46: the device \"QUE\" in OPENINFO is not an absolute path");
-	ONLY_FAULT(GROUP("TMSNAME=TMS") "TMQUEUE SRVGRP=Q SRVID=1\n" TAIL, "ubb:10:1: TMQUEUE needs a group with TMSNAME=TMS_QM; group Q at line 8 has TMSNAME=TMS");
-	ONLY_FAULT(GROUP("") "TMQFORWARD SRVGRP=Q SRVID=1 CLOPT=\"-- -q A\"\n" TAIL, "ubb:10:1: TMQFORWARD needs a group with TMSNAME=TMS_QM; group Q at line 8 has no TMSNAME");
-	ONLY_FAULT(RES "OPTIONS NO_XA\n" MACH GRP "*SERVERS\n" TAIL, "ubb:5:9: OPTIONS has NO_XA, but group QUE1 at line 10 has TMSNAME=TMS_QM");
+	ONLY_FAULT(GROUP("TMSNAME=TMS_QM OPENINFO=\"ORACLE:x\"") TAIL,
+	    "ubb:8:46: OPENINFO is \"ORACLE:x\"; in a group with TMSNAME=TMS_QM allowed is");
+	ONLY_FAULT(GROUP("TMSNAME=TMS_QM OPENINFO=\"TUXEDO/QM:QUE:SPACE\"") TAIL,
+	    "ubb:8:46: the device \"QUE\" in OPENINFO is not an absolute path");
+	ONLY_FAULT(GROUP("TMSNAME=TMS") "TMQUEUE SRVGRP=Q SRVID=1\n" TAIL,
+	    "ubb:10:1: TMQUEUE needs a group with TMSNAME=TMS_QM; group Q at line 8 has TMSNAME=TMS");
+	ONLY_FAULT(GROUP("") "TMQFORWARD SRVGRP=Q SRVID=1 CLOPT=\"-- -q A\"\n" TAIL,
+	    "ubb:10:1: TMQFORWARD needs a group with TMSNAME=TMS_QM; group Q at line 8 has no TMSNAME");
+	ONLY_FAULT(RES "OPTIONS NO_XA\n" MACH GRP "*SERVERS\n" TAIL,
+	    "ubb:5:9: OPTIONS has NO_XA, but group QUE1 at line 10 has TMSNAME=TMS_QM");
 	GOOD(GROUP("TMSNAME=\"/t/bin/TMS_QM\" OPENINFO=\"TUXEDO/QM:C:\\\\app\\\\QUE;SPACE\"") TAIL);
 }
 
@@ -466,7 +512,8 @@ forwarders_name_queues_and_share_nothing(void)
 	ONLY_FAULT(FORWARD("CLOPT=\"-- -i 5 -q\""), "ubb:11:38: CLOPT of TMQFORWARD is");
 	ONLY_FAULT(FORWARD("CLOPT=\"-s X -- -q A\""), "ubb:11:38: CLOPT of TMQFORWARD has -s");
 	ONLY_FAULT(FORWARD("CLOPT=\"-- -q A\" REPLYQ=Y"), "ubb:11:55: REPLYQ of TMQFORWARD is Y; allowed is N");
-	ONLY_FAULT(FORWARD("CLOPT=\"-- -q A\" RQADDR=q MAX=2"), "ubb:11:55: RQADDR \"q\" would be shared by 2 TMQFORWARD");
+	ONLY_FAULT(
+	    FORWARD("CLOPT=\"-- -q A\" RQADDR=q MAX=2"), "ubb:11:55: RQADDR \"q\" would be shared by 2 TMQFORWARD");
 	ONLY_FAULT(FORWARD("CLOPT=\"-- -q A\" RQADDR=q\nserver SRVGRP=G SRVID=1 RQADDR=q"),
 	    "ubb:11:55: RQADDR \"q\" of TMQFORWARD is also that of server at line 12");
 }
@@ -484,9 +531,13 @@ bytes_that_are_no_text_are_shown(void)
 
 /* --- the same from libconfig text --- */
 
-#define CONFIG_MACHINE "machines = ( { ADDRESS = \"host\"; LMID = \"SITE1\"; TUXCONFIG = \"/a/t\"; TUXDIR = \"/t\"; APPDIR = \"/a\"; } );\n"
-#define CONFIG_SERVER(x) "resources = { IPCKEY = 52617; MASTER = \"SITE1\"; MODEL = \"SHM\"; };\n" CONFIG_MACHINE \
-	"groups = ( { NAME = \"G\"; LMID = \"SITE1\"; GRPNO = 1; } );\nservers = (\n { AOUT = \"a\"; SRVGRP = \"G\"; SRVID = 1;\n   " x " } );\nservices = ();\n"
+#define CONFIG_MACHINE \
+	"machines = ( { ADDRESS = \"host\"; LMID = \"SITE1\"; TUXCONFIG = \"/a/t\"; TUXDIR = \"/t\"; APPDIR = " \
+	"\"/a\"; } );\n"
+#define CONFIG_SERVER(x) \
+	"resources = { IPCKEY = 52617; MASTER = \"SITE1\"; MODEL = \"SHM\"; };\n" CONFIG_MACHINE \
+	"groups = ( { NAME = \"G\"; LMID = \"SITE1\"; GRPNO = 1; } );\nservers = (\n { AOUT = \"a\"; SRVGRP = \"G\"; " \
+	"SRVID = 1;\n   " x " } );\nservices = ();\n"
 
 static void
 libconfig_text_is_taken_too(void)
@@ -500,7 +551,8 @@ libconfig_text_is_taken_too(void)
 	CU_ASSERT_EQUAL(u->servers[0].grace, 1000000000L);
 	GOOD("/* a comment */ " CONFIG_SERVER("GRACE = 0x10;"));
 	CU_ASSERT_EQUAL(u->servers[0].grace, 16);
-	GOOD("resources = { IPCKEY = 52617; MASTER = [\"SITE1\"]; MODEL = \"SHM\"; };\n" CONFIG_MACHINE "groups=();servers=();services=()");
+	GOOD("resources = { IPCKEY = 52617; MASTER = [\"SITE1\"]; MODEL = \"SHM\"; };\n" CONFIG_MACHINE
+	     "groups=();servers=();services=()");
 }
 
 static void
@@ -511,7 +563,8 @@ numbers_of_libconfig_text_are_right_or_refused(void)
 	ONLY_FAULT(CONFIG_SERVER("GRACE = 0xFFFFFFFF;"), "ubb:6:4: GRACE is 4294967295; allowed");
 	ONLY_FAULT(CONFIG_SERVER("GRACE = -1;"), "ubb:6:4: GRACE is -1; allowed");
 	ONLY_FAULT(CONFIG_SERVER("GRACE = 1.5;"), "ubb:6:4: GRACE is \"1.5\", which is not a number");
-	ONLY_FAULT(CONFIG_SERVER("RQPERM = 0660;"), "ubb:6:13: 0660: numbers have no octal form here; write it as a string, \"0660\"");
+	ONLY_FAULT(CONFIG_SERVER("RQPERM = 0660;"),
+	    "ubb:6:13: 0660: numbers have no octal form here; write it as a string, \"0660\"");
 	ONLY_FAULT(CONFIG_SERVER("GRACE = { a = 1; };"), "ubb:6:4: GRACE is a group");
 }
 
@@ -549,8 +602,11 @@ records_are_found(void)
 	CU_ASSERT_EQUAL(ubb_service_find(u, "S", NULL)->load, 1);
 	CU_ASSERT_PTR_NULL(ubb_service_find(u, "T", "G"));
 	uname(&host);
-	snprintf(text, sizeof text, "*RESOURCES\nIPCKEY 52617\nMASTER S1\nMODEL MP\n*MACHINES\nDEFAULT: TUXDIR=\"/t\" APPDIR=\"/a\" TUXCONFIG=\"/a/t\"\n"
-	    "elsewhere LMID=S1\n\"%s\" LMID=S2\n*GROUPS\n*SERVERS\n*SERVICES\n", host.nodename);
+	snprintf(text, sizeof text,
+	    "*RESOURCES\nIPCKEY 52617\nMASTER S1\nMODEL MP\n*MACHINES\nDEFAULT: TUXDIR=\"/t\" APPDIR=\"/a\" "
+	    "TUXCONFIG=\"/a/t\"\n"
+	    "elsewhere LMID=S1\n\"%s\" LMID=S2\n*GROUPS\n*SERVERS\n*SERVICES\n",
+	    host.nodename);
 	GOOD(text);
 	CU_ASSERT_STRING_EQUAL(ubb_machine_here(u)->lmid, "S2");
 }
@@ -559,24 +615,42 @@ int
 main(void)
 {
 	static const struct unit_test tests[] = {
-		UNIT(a_plain_file_is_read_with_its_defaults), UNIT(blanks_and_tabs_continue_an_entry),
-		UNIT(blanks_may_stand_round_the_equals_sign), UNIT(resources_do_with_and_without_an_equals_sign),
-		UNIT(comments_stand_anywhere_outside_quotes), UNIT(strings_have_escapes_and_may_run_over_a_line_end),
-		UNIT(line_ends_of_other_systems_and_a_byte_order_mark_are_read), UNIT(the_last_line_needs_no_newline),
-		UNIT(a_line_of_a_megabyte_is_read), UNIT(machine_names_do_with_and_without_quotes),
-		UNIT(defaults_add_up_override_and_are_cleared), UNIT(none_as_openinfo_is_nothing),
-		UNIT(an_empty_clopt_is_not_the_default_one), UNIT(queue_servers_are_read_as_real_files_write_them),
-		UNIT(routing_ranges_are_checked_against_the_groups), UNIT(parameters_without_effect_are_kept),
-		UNIT(a_section_that_has_no_effect_is_passed_over), UNIT(scanunit_and_what_counts_in_it),
-		UNIT(every_fault_of_a_file_is_said_in_the_order_of_the_file), UNIT(an_unknown_parameter_is_explained),
-		UNIT(a_wrong_value_is_told_what_is_allowed), UNIT(what_is_missing_is_named),
-		UNIT(a_value_that_is_not_there_is_missed_at_its_parameter), UNIT(a_parameter_given_twice_names_the_first),
-		UNIT(a_string_without_its_end_is_found_where_it_begins), UNIT(sections_have_names_letters_and_an_order),
-		UNIT(an_entry_begins_in_column_1), UNIT(what_must_be_single_names_where_it_was_first),
-		UNIT(references_lead_somewhere), UNIT(queue_groups_must_be_able_to_open_their_space),
-		UNIT(forwarders_name_queues_and_share_nothing), UNIT(bytes_that_are_no_text_are_shown),
-		UNIT(libconfig_text_is_taken_too), UNIT(numbers_of_libconfig_text_are_right_or_refused),
-		UNIT(faults_of_libconfig_text_have_their_place), UNIT(records_are_found),
+		UNIT(a_plain_file_is_read_with_its_defaults),
+		UNIT(blanks_and_tabs_continue_an_entry),
+		UNIT(blanks_may_stand_round_the_equals_sign),
+		UNIT(resources_do_with_and_without_an_equals_sign),
+		UNIT(comments_stand_anywhere_outside_quotes),
+		UNIT(strings_have_escapes_and_may_run_over_a_line_end),
+		UNIT(line_ends_of_other_systems_and_a_byte_order_mark_are_read),
+		UNIT(the_last_line_needs_no_newline),
+		UNIT(a_line_of_a_megabyte_is_read),
+		UNIT(machine_names_do_with_and_without_quotes),
+		UNIT(defaults_add_up_override_and_are_cleared),
+		UNIT(none_as_openinfo_is_nothing),
+		UNIT(an_empty_clopt_is_not_the_default_one),
+		UNIT(queue_servers_are_read_as_real_files_write_them),
+		UNIT(routing_ranges_are_checked_against_the_groups),
+		UNIT(parameters_without_effect_are_kept),
+		UNIT(a_section_that_has_no_effect_is_passed_over),
+		UNIT(scanunit_and_what_counts_in_it),
+		UNIT(every_fault_of_a_file_is_said_in_the_order_of_the_file),
+		UNIT(an_unknown_parameter_is_explained),
+		UNIT(a_wrong_value_is_told_what_is_allowed),
+		UNIT(what_is_missing_is_named),
+		UNIT(a_value_that_is_not_there_is_missed_at_its_parameter),
+		UNIT(a_parameter_given_twice_names_the_first),
+		UNIT(a_string_without_its_end_is_found_where_it_begins),
+		UNIT(sections_have_names_letters_and_an_order),
+		UNIT(an_entry_begins_in_column_1),
+		UNIT(what_must_be_single_names_where_it_was_first),
+		UNIT(references_lead_somewhere),
+		UNIT(queue_groups_must_be_able_to_open_their_space),
+		UNIT(forwarders_name_queues_and_share_nothing),
+		UNIT(bytes_that_are_no_text_are_shown),
+		UNIT(libconfig_text_is_taken_too),
+		UNIT(numbers_of_libconfig_text_are_right_or_refused),
+		UNIT(faults_of_libconfig_text_have_their_place),
+		UNIT(records_are_found),
 	};
 	int rc = unit_run("ubbconfig: reading", tests, UNIT_COUNT(tests));
 

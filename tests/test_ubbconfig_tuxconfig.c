@@ -33,19 +33,23 @@ given_done(void)
 }
 
 static const char full[] =
-	"*RESOURCES\nIPCKEY 0xcd89\nMASTER SITE1,SITE2\nMODEL MP\nOPTIONS LAN,MIGRATE\nDOMAINID \"a \\\"b\\\\\"\nUID 17\nGID 18\nPERM 0640\n"
-	"LDBAL N\nCMTRET LOGGED\nSCANUNIT 500MS\nBLOCKTIME 7\nSECURITY APP_PW\nAUTHSVC \"..AUTHSVC\"\nNOTIFY SIGNAL\nMAXACLGROUPS 0x10\n"
-	"SYSTEM_ACCESS PROTECTED,NO_OVERRIDE\nUSIGNAL SIGUSR1\nSEC_PRINCIPAL_NAME \"x y\"\n"
-	"*MACHINES\nDEFAULT: TUXDIR=\"/t\" APPDIR=\"/a b\" TUXCONFIG=\"/a/t\"\n"
-	"\"one.example\" LMID=SITE1 TLOGDEVICE=\"/a/TLOG\" TLOGNAME=T TLOGSIZE=10 TYPE=\"x\" CMPLIMIT=5,6 UID=5\n"
-	"two LMID=SITE2 ULOGPFX=\"/log/ULOG\" ENVFILE=\"env\" PERM=0600 MAXWSCLIENTS=3\n"
-	"*GROUPS\nG LMID=SITE1,SITE2 GRPNO=1 ENVFILE=\"e\"\nQ LMID=SITE1 GRPNO=2 TMSNAME=TMS_QM OPENINFO=\"TUXEDO/QM:/a/QUE:S\" CLOSEINFO=\"c\"\n"
-	"*NETGROUPS\nN NETGRPNO=1\n"
-	"*NETWORK\nSITE1 NADDR=\"//one:1\" NLSADDR=\"//one:2\" NETGROUP=N\nSITE2 NADDR=\"//two:1\"\n"
-	"*SERVERS\n\"sub/server\" SRVGRP=G SRVID=1 MAX=4 CLOPT=\"\" RCMD=\"r # no comment\" SEQUENCE=5 SYSTEM_ACCESS=FASTPATH\n"
-	"TMQUEUE SRVGRP=Q SRVID=1 CLOPT=\"-s S:TMQUEUE --  \" RQADDR=\"q\" REPLYQ=Y CONV=N GRACE=0 RESTART=Y MAXGEN=10\n"
-	"*SERVICES\nA SRVGRP=G LOAD=3 PRIO=4 AUTOTRAN=Y ROUTING=R BLOCKTIME=9\n\"DEFAULT:\"\n"
-	"*ROUTING\nR FIELD=F FIELDTYPE=LONG RANGES=\"MIN-5:G,*:*\" BUFTYPE=\"FML32\"\n";
+    "*RESOURCES\nIPCKEY 0xcd89\nMASTER SITE1,SITE2\nMODEL MP\nOPTIONS LAN,MIGRATE\nDOMAINID \"a \\\"b\\\\\"\nUID "
+    "17\nGID 18\nPERM 0640\n"
+    "LDBAL N\nCMTRET LOGGED\nSCANUNIT 500MS\nBLOCKTIME 7\nSECURITY APP_PW\nAUTHSVC \"..AUTHSVC\"\nNOTIFY "
+    "SIGNAL\nMAXACLGROUPS 0x10\n"
+    "SYSTEM_ACCESS PROTECTED,NO_OVERRIDE\nUSIGNAL SIGUSR1\nSEC_PRINCIPAL_NAME \"x y\"\n"
+    "*MACHINES\nDEFAULT: TUXDIR=\"/t\" APPDIR=\"/a b\" TUXCONFIG=\"/a/t\"\n"
+    "\"one.example\" LMID=SITE1 TLOGDEVICE=\"/a/TLOG\" TLOGNAME=T TLOGSIZE=10 TYPE=\"x\" CMPLIMIT=5,6 UID=5\n"
+    "two LMID=SITE2 ULOGPFX=\"/log/ULOG\" ENVFILE=\"env\" PERM=0600 MAXWSCLIENTS=3\n"
+    "*GROUPS\nG LMID=SITE1,SITE2 GRPNO=1 ENVFILE=\"e\"\nQ LMID=SITE1 GRPNO=2 TMSNAME=TMS_QM "
+    "OPENINFO=\"TUXEDO/QM:/a/QUE:S\" CLOSEINFO=\"c\"\n"
+    "*NETGROUPS\nN NETGRPNO=1\n"
+    "*NETWORK\nSITE1 NADDR=\"//one:1\" NLSADDR=\"//one:2\" NETGROUP=N\nSITE2 NADDR=\"//two:1\"\n"
+    "*SERVERS\n\"sub/server\" SRVGRP=G SRVID=1 MAX=4 CLOPT=\"\" RCMD=\"r # no comment\" SEQUENCE=5 "
+    "SYSTEM_ACCESS=FASTPATH\n"
+    "TMQUEUE SRVGRP=Q SRVID=1 CLOPT=\"-s S:TMQUEUE --  \" RQADDR=\"q\" REPLYQ=Y CONV=N GRACE=0 RESTART=Y MAXGEN=10\n"
+    "*SERVICES\nA SRVGRP=G LOAD=3 PRIO=4 AUTOTRAN=Y ROUTING=R BLOCKTIME=9\n\"DEFAULT:\"\n"
+    "*ROUTING\nR FIELD=F FIELDTYPE=LONG RANGES=\"MIN-5:G,*:*\" BUFTYPE=\"FML32\"\n";
 
 static struct ubb *
 parsed(const char *text)
@@ -214,12 +218,13 @@ damage_is_told(void)
 	CU_ASSERT_TRUE(refused("it has no version"));
 	write_file(path, "version = 1;\ncomplete = true;\nrundir = \"/tmp/x\";\n");
 	CU_ASSERT_TRUE(refused("resources or machines are missing"));
-	write_file(path, "version = 1;\nresources = { IPCKEY = 1; };\nmachines = ( { ADDRESS = \"h\"; } );\ncomplete = true;\nrundir = \"/x\";\n");
+	write_file(path, "version = 1;\nresources = { IPCKEY = 1; };\nmachines = ( { ADDRESS = \"h\"; } );\ncomplete = "
+			 "true;\nrundir = \"/x\";\n");
 	CU_ASSERT_TRUE(refused(":2:15: IPCKEY is 1; allowed are"));
 	write_file(path, "QSPACE garbage \1\2");
-	CU_ASSERT_TRUE(refused(""));
+	CU_ASSERT_TRUE(refused("is not a TUXCONFIG; tmloadcf makes one"));
 	write_file(path, "");
-	CU_ASSERT_TRUE(refused("it has no version"));
+	CU_ASSERT_TRUE(refused("is not a TUXCONFIG"));
 	unlink(path);
 	CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
 	CU_ASSERT_TRUE(refused("is not a file"));
@@ -282,7 +287,7 @@ the_run_directory_leaves_room_for_every_socket(void)
 	CU_ASSERT_EQUAL(tuxconfig_write(u, path), -1);
 	CU_ASSERT_EQUAL(errno, ENAMETOOLONG);
 	unsetenv("ATMIQ_RUNBASE");
-	CU_ASSERT_EQUAL(ubb_bbl_endpoint(u, endpoint, sizeof endpoint), -1);	/* not of TUXCONFIG: no run directory */
+	CU_ASSERT_EQUAL(ubb_bbl_endpoint(u, endpoint, sizeof endpoint), -1); /* not of TUXCONFIG: no run directory */
 	ubb_free(back);
 	ubb_free(u);
 	given_done();
@@ -298,8 +303,10 @@ thousands_of_servers_take_no_time(void)
 	int i;
 
 	given_directory();
-	fputs("*RESOURCES\nIPCKEY 52617\nMASTER S\nMODEL SHM\n*MACHINES\nh LMID=S TUXDIR=\"/t\" APPDIR=\"/a\" TUXCONFIG=\"/a/t\"\n"
-	    "*GROUPS\nG LMID=S GRPNO=1\n*SERVERS\nDEFAULT: SRVGRP=G\n", out);
+	fputs("*RESOURCES\nIPCKEY 52617\nMASTER S\nMODEL SHM\n*MACHINES\nh LMID=S TUXDIR=\"/t\" APPDIR=\"/a\" "
+	      "TUXCONFIG=\"/a/t\"\n"
+	      "*GROUPS\nG LMID=S GRPNO=1\n*SERVERS\nDEFAULT: SRVGRP=G\n",
+	    out);
 	for (i = 1; i <= 8000; i++)
 		fprintf(out, "server SRVID=%d\n", i);
 	fputs("*SERVICES\n", out);
@@ -321,7 +328,8 @@ static void
 an_envfile_sets_and_expands(void)
 {
 	given_directory();
-	write_file(path, "# comment\nATQ_A=one\n\nATQ_B=${ATQ_A}/$ATQ_A/$ATQ_NOT_SET-\r\nATQ_C=\\$ATQ_A \\\\ \"q\" $ 5 ${ATQ_A\n"
+	write_file(path,
+	    "# comment\nATQ_A=one\n\nATQ_B=${ATQ_A}/$ATQ_A/$ATQ_NOT_SET-\r\nATQ_C=\\$ATQ_A \\\\ \"q\" $ 5 ${ATQ_A\n"
 	    "  ATQ_D=d\nnot a line\nATQ_E=");
 	unsetenv("ATQ_NOT_SET");
 	setenv("ULOGPFX", other, 1);

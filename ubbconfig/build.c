@@ -106,8 +106,8 @@ require(enum section s, const struct raw_entry *e, struct problems *ps)
 		if (i == e->n && sec->key == NULL)
 			problem_error(ps, e->at, "%s is missing; *%s requires it", d->name, sec->name);
 		else if (i == e->n)
-			problem_error(ps, e->at, "%s is missing; every %s requires it, and %s \"%.60s\" has none", d->name, sec->noun,
-			    sec->noun, e->name);
+			problem_error(ps, e->at, "%s is missing; every %s requires it, and %s \"%.60s\" has none",
+			    d->name, sec->noun, sec->noun, e->name);
 	}
 }
 

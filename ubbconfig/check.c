@@ -8,7 +8,11 @@
 
 struct checker { const struct ubb *u; const struct raw *r; struct problems *ps; };
 
-static const struct raw_entry *raw_of(const struct checker *c, enum section s, size_t i) { return &c->r->section[s].entry[i]; }
+static const struct raw_entry *
+raw_of(const struct checker *c, enum section s, size_t i)
+{
+	return &c->r->section[s].entry[i];
+}
 
 /* --- the same thing twice.  Sorted indexes: a file may have 10^5 servers. --- */
 struct seen { const char *name, *in; long first, last; size_t index; };
@@ -54,8 +58,8 @@ report_twins(struct checker *c, enum section s, const char *param, const char *w
 		b = v[first].index < v[i].index ? v[i].index : v[first].index;
 		before = param ? raw_place(raw_of(c, s, a), param) : raw_of(c, s, a)->at;
 		at = param ? raw_place(raw_of(c, s, b), param) : raw_of(c, s, b)->at;
-		problem_error(c->ps, at, "%s %.80s%s%.40s is given again; it is given first at line %d, column %d", what, v[i].name,
-		    *v[i].in ? " of group " : "", v[i].in, before.line, before.column);
+		problem_error(c->ps, at, "%s %.80s%s%.40s is given again; it is given first at line %d, column %d",
+		    what, v[i].name, *v[i].in ? " of group " : "", v[i].in, before.line, before.column);
 	}
 }
 
@@ -97,8 +101,8 @@ group_numbers_once(struct checker *c)
 		}
 		before = raw_place(raw_of(c, S_GROUPS, first[no] - 1), "GRPNO");
 		problem_error(c->ps, raw_place(raw_of(c, S_GROUPS, i), "GRPNO"),
-		    "GRPNO %ld is given again; group %s has it at line %d, column %d", no, u->groups[first[no] - 1].name, before.line,
-		    before.column);
+		    "GRPNO %ld is given again; group %s has it at line %d, column %d", no,
+		    u->groups[first[no] - 1].name, before.line, before.column);
 	}
 	free(first);
 }
@@ -115,7 +119,11 @@ server_ids_once(struct checker *c)
 		const struct ubb_server *s = &u->servers[i];
 
 		if (raw_given(raw_of(c, S_SERVERS, i), "SRVID") && raw_given(raw_of(c, S_SERVERS, i), "SRVGRP"))
-			v[n++] = (struct seen){ .name = "", .in = s->srvgrp, .first = s->srvid, .last = s->srvid + s->max - 1, .index = i };
+			v[n++] = (struct seen){ .name = "",
+				.in = s->srvgrp,
+				.first = s->srvid,
+				.last = s->srvid + s->max - 1,
+				.index = i };
 	}
 	if (v != NULL && n > 1)
 		qsort(v, n, sizeof *v, by_name);
@@ -130,8 +138,10 @@ server_ids_once(struct checker *c)
 			}
 			before = raw_place(raw_of(c, S_SERVERS, a->index), "SRVID");
 			problem_error(c->ps, raw_place(raw_of(c, S_SERVERS, b->index), "SRVID"),
-			    "SRVID %ld to %ld (SRVID to SRVID+MAX-1) of group %.40s meets %ld to %ld of %.60s at line %d, column %d",
-			    b->first, b->last, b->in, a->first, a->last, u->servers[a->index].aout, before.line, before.column);
+			    "SRVID %ld to %ld (SRVID to SRVID+MAX-1) of group %.40s meets %ld to %ld of %.60s at line "
+			    "%d, column %d",
+			    b->first, b->last, b->in, a->first, a->last, u->servers[a->index].aout, before.line,
+			    before.column);
 		}
 		if (strcmp(v[last].in, v[i].in) != 0 || v[i].last > v[last].last)
 			last = i;
@@ -153,7 +163,8 @@ lmid_refers(struct checker *c, const struct raw_entry *e, const char *const *lmi
 
 	for (i = 0; i < n; i++)
 		if (!lmid_known(c, lmid[i]))
-			problem_error(c->ps, param ? raw_place(e, param) : e->at, "%s is \"%s\"; allowed is an LMID of *MACHINES, the first is %s",
+			problem_error(c->ps, param ? raw_place(e, param) : e->at,
+			    "%s is \"%s\"; allowed is an LMID of *MACHINES, the first is %s",
 			    param ? param : "the name of a network entry", lmid[i], c->u->machines[0].lmid);
 }
 
@@ -164,8 +175,10 @@ group_refers(struct checker *c, const struct raw_entry *e, const char *name)
 
 	if (!raw_given(e, "SRVGRP") || ubb_group_by_name(u, name) != NULL)
 		return;
-	problem_error(c->ps, raw_place(e, "SRVGRP"), u->n_groups ? "SRVGRP is \"%s\"; allowed is a group of *GROUPS, the first is %s" :
-	    "SRVGRP is \"%s\"; *GROUPS has no group%s", name, u->n_groups ? u->groups[0].name : "");
+	problem_error(c->ps, raw_place(e, "SRVGRP"),
+	    u->n_groups ? "SRVGRP is \"%s\"; allowed is a group of *GROUPS, the first is %s"
+			: "SRVGRP is \"%s\"; *GROUPS has no group%s",
+	    name, u->n_groups ? u->groups[0].name : "");
 }
 
 static void
@@ -215,13 +228,16 @@ routing_ranges(struct checker *c)
 				else if (p[n] == ':' && !quoted)
 					colon = p + n;
 			if (colon == NULL) {
-				problem_error(c->ps, at, "\"%.*s\" in RANGES has no :group; allowed is low-high:group", (int)(n < 60 ? n : 60), p);
+				problem_error(c->ps, at, "\"%.*s\" in RANGES has no :group; allowed is low-high:group",
+				    (int)(n < 60 ? n : 60), p);
 				break;
 			}
-			snprintf(group, sizeof group, "%.*s", (int)(p + n - colon - 1 < 60 ? p + n - colon - 1 : 60), colon + 1);
+			snprintf(group, sizeof group, "%.*s", (int)(p + n - colon - 1 < 60 ? p + n - colon - 1 : 60),
+			    colon + 1);
 			group[strcspn(group, " \t")] = '\0';
 			if (strcmp(group, "*") != 0 && u->n_groups > 0 && ubb_group_by_name(u, group) == NULL)
-				problem_error(c->ps, at, "group \"%s\" in RANGES is not in *GROUPS; allowed are its groups and *", group);
+				problem_error(c->ps, at,
+				    "group \"%s\" in RANGES is not in *GROUPS; allowed are its groups and *", group);
 			p += n + (p[n] == ',');
 			while (*p == ' ' || *p == '\t')
 				p++;
@@ -237,8 +253,9 @@ scan_product(struct checker *c, const char *name, long scans)
 	long most = 32767000 / c->u->res.scanunit_ms;
 
 	if (raw_given(e, name) && scans > most)
-		problem_error(c->ps, raw_place(e, name), "%s is %ld times SCANUNIT; with this SCANUNIT allowed are 1 to %ld (32767 seconds)",
-		    name, scans, most);
+		problem_error(c->ps, raw_place(e, name),
+		    "%s is %ld times SCANUNIT; with this SCANUNIT allowed are 1 to %ld (32767 seconds)", name, scans,
+		    most);
 }
 
 static void
@@ -257,14 +274,18 @@ resources_agree(struct checker *c)
 	scan_product(c, "DBBLWAIT", u->res.dbblwait);
 	scan_product(c, "BLOCKTIME", u->res.blocktime);
 	if (*u->res.master[1] && strcmp(u->res.master[0], u->res.master[1]) == 0)
-		problem_error(c->ps, raw_place(e, "MASTER"), "MASTER names \"%s\" twice; the backup is another machine", u->res.master[0]);
+		problem_error(c->ps, raw_place(e, "MASTER"), "MASTER names \"%s\" twice; the backup is another machine",
+		    u->res.master[0]);
 	if (raw_given(e, "MODEL") && !u->res.mp && u->n_machines > 1)
-		problem_error(c->ps, raw_of(c, S_MACHINES, 1)->at, "MODEL is SHM, which is one machine; this is the second one");
+		problem_error(
+		    c->ps, raw_of(c, S_MACHINES, 1)->at, "MODEL is SHM, which is one machine; this is the second one");
 	if (u->n_groups > (size_t)u->res.maxgroups)
-		problem_error(c->ps, raw_place(e, "MAXGROUPS"), "MAXGROUPS is %ld; *GROUPS has %zu", u->res.maxgroups, u->n_groups);
+		problem_error(c->ps, raw_place(e, "MAXGROUPS"), "MAXGROUPS is %ld; *GROUPS has %zu", u->res.maxgroups,
+		    u->n_groups);
 	for (i = 0; i < u->n_groups; i++)
 		if (u->groups[i].tmscount == 1)
-			problem_error(c->ps, raw_place(raw_of(c, S_GROUPS, i), "TMSCOUNT"), "TMSCOUNT is 1; allowed are 0 and 2 to 10");
+			problem_error(c->ps, raw_place(raw_of(c, S_GROUPS, i), "TMSCOUNT"),
+			    "TMSCOUNT is 1; allowed are 0 and 2 to 10");
 }
 
 /* --- servers --- */
@@ -308,21 +329,24 @@ forwarder(struct checker *c, const struct ubb_server *s, const struct raw_entry 
 		else if (word[0] == '-')		/* like getopt: flags in one word, an argument joined or next */
 			for (letter = word + 1; *letter; letter++)
 				if (strchr("qtifb", *letter) != NULL) {
-					bool has_argument = letter[1] != '\0' || next_word(&p, argument, sizeof argument);
+					bool has_argument =
+					    letter[1] != '\0' || next_word(&p, argument, sizeof argument);
 
 					queues |= *letter == 'q' && has_argument;
 					break;
 				}
 	}
 	if (!queues)
-		problem_error(c->ps, raw_place(e, "CLOPT"), "CLOPT of TMQFORWARD is \"%.80s\"; it must name queues: \"-- -q queue[,queue...]\"",
-		    s->clopt);
+		problem_error(c->ps, raw_place(e, "CLOPT"),
+		    "CLOPT of TMQFORWARD is \"%.80s\"; it must name queues: \"-- -q queue[,queue...]\"", s->clopt);
 	if (services)
-		problem_error(c->ps, raw_place(e, "CLOPT"), "CLOPT of TMQFORWARD has -s; TMQFORWARD offers no services");
+		problem_error(
+		    c->ps, raw_place(e, "CLOPT"), "CLOPT of TMQFORWARD has -s; TMQFORWARD offers no services");
 	if (s->replyq)
 		problem_error(c->ps, raw_place(e, "REPLYQ"), "REPLYQ of TMQFORWARD is Y; allowed is N");
 	if (*s->rqaddr && s->max > 1)
-		problem_error(c->ps, raw_place(e, "RQADDR"), "RQADDR \"%s\" would be shared by %ld TMQFORWARD; each needs its own", s->rqaddr, s->max);
+		problem_error(c->ps, raw_place(e, "RQADDR"),
+		    "RQADDR \"%s\" would be shared by %ld TMQFORWARD; each needs its own", s->rqaddr, s->max);
 }
 
 static void
@@ -348,8 +372,9 @@ forwarders_share_no_queue(struct checker *c)
 		}
 		if (is_program(u->servers[b].aout, "TMQFORWARD"))
 			problem_error(c->ps, raw_place(raw_of(c, S_SERVERS, b), "RQADDR"),
-			    "RQADDR \"%s\" of TMQFORWARD is also that of %s at line %d; TMQFORWARD cannot share a request queue", v[i].name,
-			    u->servers[a].aout, raw_of(c, S_SERVERS, a)->at.line);
+			    "RQADDR \"%s\" of TMQFORWARD is also that of %s at line %d; TMQFORWARD cannot share a "
+			    "request queue",
+			    v[i].name, u->servers[a].aout, raw_of(c, S_SERVERS, a)->at.line);
 	}
 	free(v);
 }
@@ -367,18 +392,23 @@ servers_agree(struct checker *c)
 		bool forwards = is_program(s->aout, "TMQFORWARD");
 
 		if (s->max < s->min)
-			problem_error(c->ps, raw_place(e, "MAX"), "MAX is %ld and MIN is %ld; allowed are %ld to 1000", s->max, s->min, s->min);
+			problem_error(c->ps, raw_place(e, "MAX"), "MAX is %ld and MIN is %ld; allowed are %ld to 1000",
+			    s->max, s->min, s->min);
 		if (s->srvid + s->max - 1 > 30000)
-			problem_error(c->ps, raw_place(e, "SRVID"), "SRVID %ld with MAX %ld reaches %ld; allowed are 1 to 30000", s->srvid, s->max,
+			problem_error(c->ps, raw_place(e, "SRVID"),
+			    "SRVID %ld with MAX %ld reaches %ld; allowed are 1 to 30000", s->srvid, s->max,
 			    s->srvid + s->max - 1);
 		if (s->maxdispatchthreads > 0 && s->mindispatchthreads > s->maxdispatchthreads)
-			problem_error(c->ps, raw_place(e, "MINDISPATCHTHREADS"), "MINDISPATCHTHREADS is %ld; allowed are 0 to %ld, MAXDISPATCHTHREADS",
+			problem_error(c->ps, raw_place(e, "MINDISPATCHTHREADS"),
+			    "MINDISPATCHTHREADS is %ld; allowed are 0 to %ld, MAXDISPATCHTHREADS",
 			    s->mindispatchthreads, s->maxdispatchthreads);
 		if (forwards)
 			forwarder(c, s, e);
 		if (g != NULL && (forwards || is_program(s->aout, "TMQUEUE")) && !is_program(g->tmsname, "TMS_QM"))
-			problem_error(c->ps, e->at, "%s needs a group with TMSNAME=TMS_QM; group %s at line %d has %s%s", basename_of(s->aout), g->name,
-			    raw_of(c, S_GROUPS, (size_t)(g - u->groups))->at.line, *g->tmsname ? "TMSNAME=" : "no TMSNAME", g->tmsname);
+			problem_error(c->ps, e->at,
+			    "%s needs a group with TMSNAME=TMS_QM; group %s at line %d has %s%s", basename_of(s->aout),
+			    g->name, raw_of(c, S_GROUPS, (size_t)(g - u->groups))->at.line,
+			    *g->tmsname ? "TMSNAME=" : "no TMSNAME", g->tmsname);
 	}
 	forwarders_share_no_queue(c);
 }
@@ -399,16 +429,22 @@ queue_groups(struct checker *c)
 		if (!is_program(g->tmsname, "TMS_QM"))
 			continue;
 		if (*g->openinfo == '\0')
-			problem_error(c->ps, e->at, "group %s has TMSNAME=TMS_QM and no OPENINFO; it must be \"TUXEDO/QM:<device>:<queue space>\"",
+			problem_error(c->ps, e->at,
+			    "group %s has TMSNAME=TMS_QM and no OPENINFO; it must be \"TUXEDO/QM:<device>:<queue "
+			    "space>\"",
 			    g->name);
 		else if (openinfo_split(g->openinfo, device, sizeof device, space, sizeof space) != 0)
 			problem_error(c->ps, raw_place(e, "OPENINFO"),
-			    "OPENINFO is \"%.120s\"; in a group with TMSNAME=TMS_QM allowed is \"TUXEDO/QM:<device>:<queue space>\"", g->openinfo);
+			    "OPENINFO is \"%.120s\"; in a group with TMSNAME=TMS_QM allowed is "
+			    "\"TUXEDO/QM:<device>:<queue space>\"",
+			    g->openinfo);
 		else if (*device != '/' && strchr(device, ':') == NULL)
-			problem_error(c->ps, raw_place(e, "OPENINFO"), "the device \"%s\" in OPENINFO is not an absolute path", device);
+			problem_error(c->ps, raw_place(e, "OPENINFO"),
+			    "the device \"%s\" in OPENINFO is not an absolute path", device);
 		if (no_xa != NULL) {
 			problem_error(c->ps, raw_place(c->r->section[S_RESOURCES].entry, "OPTIONS"),
-			    "OPTIONS has NO_XA, but group %s at line %d has TMSNAME=TMS_QM; queues need transactions", g->name, e->at.line);
+			    "OPTIONS has NO_XA, but group %s at line %d has TMSNAME=TMS_QM; queues need transactions",
+			    g->name, e->at.line);
 			no_xa = NULL;
 		}
 	}
@@ -417,20 +453,19 @@ queue_groups(struct checker *c)
 static void
 sections_present(struct checker *c)
 {
-	static const struct { enum section s; bool required; } wanted[] = {
-		{ S_RESOURCES, true }, { S_MACHINES, true }, { S_GROUPS, false }, { S_SERVERS, false }, { S_SERVICES, false } };
+	static const enum section wanted[] = { S_RESOURCES, S_MACHINES, S_GROUPS, S_SERVERS, S_SERVICES };
 	struct place at = { .line = 1, .column = 1 };
 	size_t i;
 
 	for (i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-		const struct raw_section *r = &c->r->section[wanted[i].s];
-		const char *name = ubb_sections[wanted[i].s].name;
+		const struct raw_section *r = &c->r->section[wanted[i]];
+		const char *name = ubb_sections[wanted[i]].name;
 
-		if (!r->seen && wanted[i].required)
+		if (!r->seen && wanted[i] <= S_MACHINES)
 			problem_error(c->ps, at, "section *%s is missing; it is required", name);
 		else if (!r->seen)
 			problem_warning(c->ps, at, "section *%s is missing", name);
-		else if (wanted[i].s == S_MACHINES && r->n == 0)
+		else if (wanted[i] == S_MACHINES && r->n == 0)
 			problem_error(c->ps, r->at, "*MACHINES has no machine; at least one is required");
 	}
 	if (c->u->res.mp && strstr(c->u->res.options, "LAN") != NULL && !c->r->section[S_NETWORK].seen)
@@ -449,7 +484,8 @@ check(const struct ubb *u, const struct raw *r, struct problems *ps)
 	names_once(&c, S_GROUPS, NULL, "group", offsetof(struct ubb_group, name), 0);
 	group_numbers_once(&c);
 	server_ids_once(&c);
-	names_once(&c, S_SERVICES, NULL, "service", offsetof(struct ubb_service, name), offsetof(struct ubb_service, srvgrp));
+	names_once(
+	    &c, S_SERVICES, NULL, "service", offsetof(struct ubb_service, name), offsetof(struct ubb_service, srvgrp));
 	names_once(&c, S_ROUTING, NULL, "routing criterion", offsetof(struct ubb_routing, name), 0);
 	names_once(&c, S_NETGROUPS, NULL, "network group", offsetof(struct ubb_netgroup, name), 0);
 	references(&c);

@@ -1,6 +1,7 @@
 /*
  * envfile - NAME=value lines.  As tmboot always read them: $NAME and ${NAME} stand for what is set by then, or nothing;
- * a backslash before $ or \ takes its meaning away; quotes are ordinary.  Lines that are not NAME=value are passed over and logged.
+ * a backslash before $ or \ takes its meaning away; quotes are ordinary.  Lines that are not NAME=value are passed over
+ * and logged.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -81,7 +82,8 @@ set_line(char *line, const char *path, int number)
 		return 0;
 	n = name_length(line);
 	if (n == 0 || line[n] != '=') {
-		ulog("LIBTUX_CAT:0: WARN: ENVFILE %s, line %d: \"%.60s\" is not NAME=value; passed over", path, number, line);
+		ulog("LIBTUX_CAT:0: WARN: ENVFILE %s, line %d: \"%.60s\" is not NAME=value; passed over", path, number,
+		    line);
 		return 0;
 	}
 	line[n] = '\0';

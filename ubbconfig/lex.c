@@ -45,7 +45,8 @@ emit(struct lexer *l, enum token_kind kind, const char *text, size_t len, struct
 	return true;
 }
 
-/* After the quote.  A line end with the blanks that follow it counts as one blank; a backslash before it joins the lines. */
+/* After the quote.  A line end with the blanks that follow it counts as one blank; a backslash before it joins the
+ * lines. */
 static const char *
 string_end(const char *p, const char *end, char *to, size_t *len, bool *many_lines)
 {
@@ -147,7 +148,9 @@ word(struct lexer *l)
 bool
 lex(struct raw *r, const char *text, size_t len, struct tokens *out, struct problems *ps)
 {
-	struct lexer l = { .r = r, .ps = ps, .out = out, .p = text, .end = text + len, .line_start = text, .line = 1, .first = true };
+	struct lexer l = {
+		.r = r, .ps = ps, .out = out, .p = text, .end = text + len, .line_start = text, .line = 1, .first = true
+	};
 	bool ok = true;
 
 	while (ok && l.p < l.end) {
@@ -168,12 +171,15 @@ lex(struct raw *r, const char *text, size_t len, struct tokens *out, struct prob
 		} else if (is_word(*l.p))
 			ok = word(&l);
 		else {
-			problem_error(ps, here(&l, l.p), "a byte 0x%02x stands here; text is expected", (unsigned char)*l.p);
-			while (l.p < l.end && !is_word(*l.p) && !is_blank(*l.p) && strchr("\n=,\"#", *l.p ? *l.p : 1) == NULL)
+			problem_error(
+			    ps, here(&l, l.p), "a byte 0x%02x stands here; text is expected", (unsigned char)*l.p);
+			while (l.p < l.end && !is_word(*l.p) && !is_blank(*l.p) &&
+			       strchr("\n=,\"#", *l.p ? *l.p : 1) == NULL)
 				l.p++;
 		}
 	}
 	l.first = true;			/* the end counts as column 1: it ends an entry */
-	return ok && emit(&l, TOK_END, "", 0, (struct place){ .line = l.line, .column = (int)(l.end - l.line_start) + 1 }) &&
-	    (out->v[out->n - 1].column1 = true);
+	return ok &&
+	       emit(&l, TOK_END, "", 0, (struct place){ .line = l.line, .column = (int)(l.end - l.line_start) + 1 }) &&
+	       (out->v[out->n - 1].column1 = true);
 }

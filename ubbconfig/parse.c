@@ -25,7 +25,11 @@ token_text(const struct token *t, char *buf, size_t size)
 	return buf;
 }
 
-static bool starts_entry(const struct token *t) { return t->column1 || t->kind == TOK_SECTION || t->kind == TOK_DEFAULT || t->kind == TOK_END; }
+static bool
+starts_entry(const struct token *t)
+{
+	return t->column1 || t->kind == TOK_SECTION || t->kind == TOK_DEFAULT || t->kind == TOK_END;
+}
 static bool is_value(const struct token *t) { return t->kind == TOK_WORD || t->kind == TOK_STRING; }
 
 /* After an error: on to where a parameter or an entry begins. */
@@ -46,7 +50,8 @@ value(struct parser *p, const struct token *name)
 
 	/* Only a comma lets a value go on in column 1, and only text that is not the next NAME=. */
 	if (!is_value(t) || t->column1 || (t->kind == TOK_WORD && t[1].kind == TOK_EQUALS)) {
-		problem_error(p->ps, name->at, "%s has no value; found %s", name->text, token_text(t, found, sizeof found));
+		problem_error(
+		    p->ps, name->at, "%s has no value; found %s", name->text, token_text(t, found, sizeof found));
 		return NULL;
 	}
 	len = strlen(t->text);
@@ -86,10 +91,12 @@ parameter(struct parser *p, struct raw_entry *e)
 		p->t++;
 	else if (p->section != S_RESOURCES) {
 		if (d != NULL)
-			problem_error(p->ps, name->at, "%s is not followed by =; write %s=value", name->text, name->text);
+			problem_error(
+			    p->ps, name->at, "%s is not followed by =; write %s=value", name->text, name->text);
 		else
-			problem_error(p->ps, name->at, "found \"%.60s\"; allowed here is NAME=value, and a new %s begins in column 1",
-			    name->text, s->noun);
+			problem_error(p->ps, name->at,
+			    "found \"%.60s\"; allowed here is NAME=value, and a new %s begins in column 1", name->text,
+			    s->noun);
 		skip_to_parameter(p);
 		return;
 	}
@@ -117,14 +124,17 @@ parameters(struct parser *p, struct raw_entry *e)
 	while (!p->r->oom) {
 		if (p->t->kind == TOK_WORD && p->t->column1 && p->t[1].kind == TOK_EQUALS &&
 		    param_find(s, p->t->text, strlen(p->t->text)) != NULL)
-			problem_warning(p->ps, p->t->at, "%s= stands in column 1, where a new %s would begin; taken as a parameter of the one before",
+			problem_warning(p->ps, p->t->at,
+			    "%s= stands in column 1, where a new %s would begin; taken as a parameter of the one "
+			    "before",
 			    p->t->text, s->noun);
 		else if (starts_entry(p->t))
 			break;
 		if (p->t->kind == TOK_WORD)
 			parameter(p, e);
 		else {
-			problem_error(p->ps, p->t->at, "found %s; allowed here is NAME=value", token_text(p->t, found, sizeof found));
+			problem_error(p->ps, p->t->at, "found %s; allowed here is NAME=value",
+			    token_text(p->t, found, sizeof found));
 			p->t++;
 			skip_to_parameter(p);
 		}
@@ -142,8 +152,10 @@ resources(struct parser *p)
 		if (p->t->kind == TOK_WORD)
 			parameter(p, e);
 		else {
-			problem_error(p->ps, p->t->at, p->t->kind == TOK_DEFAULT ? "found %s; *RESOURCES has no defaults" :
-			    "found %s; allowed here is NAME value", token_text(p->t, found, sizeof found));
+			problem_error(p->ps, p->t->at,
+			    p->t->kind == TOK_DEFAULT ? "found %s; *RESOURCES has no defaults"
+						      : "found %s; allowed here is NAME value",
+			    token_text(p->t, found, sizeof found));
 			p->t++;
 		}
 	}
@@ -165,7 +177,8 @@ defaults(struct parser *p)
 			if (j < fresh.n)
 				continue;
 			if (fresh.n == fresh.cap) {
-				struct raw_param **v = arena_alloc(&p->r->arena, 2 * fresh.cap * sizeof(struct raw_param *));
+				struct raw_param **v =
+				    arena_alloc(&p->r->arena, 2 * fresh.cap * sizeof(struct raw_param *));
 
 				if (v == NULL) {
 					p->r->oom = true;
@@ -250,14 +263,16 @@ section_order(struct parser *p, const struct token *t)
 	if (p->section == S_RESOURCES)
 		for (i = S_MACHINES; i < N_SECTIONS; i++)
 			if (s[i].seen) {
-				problem_error(p->ps, t->at, "*RESOURCES must be the first section; *%s stands before it at line %d",
+				problem_error(p->ps, t->at,
+				    "*RESOURCES must be the first section; *%s stands before it at line %d",
 				    ubb_sections[i].name, s[i].at.line);
 				return;
 			}
 	if (p->section == S_MACHINES)
 		for (i = S_GROUPS; i < N_SECTIONS; i++)
 			if (s[i].seen) {
-				problem_error(p->ps, t->at, "*MACHINES must be the second section; *%s stands before it at line %d",
+				problem_error(p->ps, t->at,
+				    "*MACHINES must be the second section; *%s stands before it at line %d",
 				    ubb_sections[i].name, s[i].at.line);
 				return;
 			}
@@ -269,7 +284,8 @@ section_order(struct parser *p, const struct token *t)
 				return;
 			}
 	if (s[p->section].seen)
-		problem_warning(p->ps, t->at, "*%s begins again; it begins first at line %d", d->name, s[p->section].at.line);
+		problem_warning(
+		    p->ps, t->at, "*%s begins again; it begins first at line %d", d->name, s[p->section].at.line);
 }
 
 /* Sections of other features: read over. */
@@ -286,7 +302,8 @@ section(struct parser *p)
 	for (i = 0; i < sizeof ignored / sizeof *ignored; i++)
 		if (strcasecmp(t->text, ignored[i]) == 0) {
 			if (p->t->kind != TOK_SECTION && p->t->kind != TOK_END)
-				problem_warning(p->ps, t->at, "*%s has no effect here and is left out of TUXCONFIG", ignored[i]);
+				problem_warning(
+				    p->ps, t->at, "*%s has no effect here and is left out of TUXCONFIG", ignored[i]);
 			return;
 		}
 	for (i = 0; i < N_SECTIONS && strcasecmp(t->text, ubb_sections[i].name) != 0; i++) {
@@ -297,10 +314,13 @@ section(struct parser *p)
 		const char *near = words_nearest(t->text, names);
 
 		if (near != NULL)
-			problem_error(p->ps, t->at, "*%.40s is no section; did you mean *%.*s?", t->text, (int)strcspn(near, "|"), near);
+			problem_error(p->ps, t->at, "*%.40s is no section; did you mean *%.*s?", t->text,
+			    (int)strcspn(near, "|"), near);
 		else
-			problem_error(p->ps, t->at, "*%.40s is no section; sections are *RESOURCES *MACHINES *GROUPS *NETGROUPS *NETWORK "
-			    "*SERVERS *SERVICES *INTERFACES *ROUTING", t->text);
+			problem_error(p->ps, t->at,
+			    "*%.40s is no section; sections are *RESOURCES *MACHINES *GROUPS *NETGROUPS *NETWORK "
+			    "*SERVERS *SERVICES *INTERFACES *ROUTING",
+			    t->text);
 		return;
 	}
 	if (strcmp(t->text, ubb_sections[i].name) != 0)
@@ -333,7 +353,8 @@ parse(struct raw *r, const char *text, size_t len, struct problems *ps)
 			section(&p);
 		else {
 			if (p.known)		/* before the first section; one message is enough */
-				problem_error(ps, p.t->at, "found %s; allowed here is a section such as *RESOURCES, the star in column 1",
+				problem_error(ps, p.t->at,
+				    "found %s; allowed here is a section such as *RESOURCES, the star in column 1",
 				    token_text(p.t, found, sizeof found));
 			p.known = false;
 			p.t++;

@@ -76,7 +76,8 @@ problems_print(struct problems *ps, FILE *out)
 	for (i = 0; i < ps->n; i++) {
 		const struct problem *p = &ps->v[i];
 
-		fprintf(out, "%s:%d:%d: %s%s\n", ps->name, p->at.line, p->at.column, p->warning ? "warning: " : "", p->text);
+		fprintf(out, "%s:%d:%d: %s%s\n", ps->name, p->at.line, p->at.column, p->warning ? "warning: " : "",
+		    p->text);
 	}
 	if (ps->errors + ps->warnings > MOST)
 		fprintf(out, "%s:1:1: %d more messages are not shown\n", ps->name, ps->errors + ps->warnings - MOST);

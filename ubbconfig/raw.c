@@ -53,7 +53,8 @@ raw_param_add(struct raw *r, struct raw_entry *e, const struct param_def *d, con
 		e->param = v;
 		e->cap = cap;
 	}
-	if ((p = arena_alloc(&r->arena, sizeof *p)) == NULL || (p->value = arena_strndup(&r->arena, value, strlen(value))) == NULL)
+	if ((p = arena_alloc(&r->arena, sizeof *p)) == NULL ||
+	    (p->value = arena_strndup(&r->arena, value, strlen(value))) == NULL)
 		goto no_memory;
 	p->def = d;
 	p->at = at;
@@ -108,11 +109,12 @@ raw_name_check(enum section s, const char *name, struct place at, struct problem
 	if (n == 0)
 		problem_error(ps, at, "the name of a %s is empty; allowed are 1 to %ld bytes", d->noun, d->key_max);
 	else if (n > (size_t)d->key_max)
-		problem_error(ps, at, "the name of a %s has %zu bytes; allowed are %ld: \"%.40s%s\"", d->noun, n, d->key_max, name,
-		    n > 40 ? "..." : "");
+		problem_error(ps, at, "the name of a %s has %zu bytes; allowed are %ld: \"%.40s%s\"", d->noun, n,
+		    d->key_max, name, n > 40 ? "..." : "");
 	for (c = name; *c; c++)
 		if ((unsigned char)*c < ' ') {
-			problem_error(ps, at, "the name of a %s holds a byte 0x%02x; allowed are printing characters", d->noun, *c);
+			problem_error(ps, at, "the name of a %s holds a byte 0x%02x; allowed are printing characters",
+			    d->noun, *c);
 			return;
 		}
 }

@@ -41,7 +41,8 @@ options_parse(int argc, char **argv, struct options *o)
 		case 'b':
 			o->blocks = strtol(optarg, &end, 10);
 			if (*end != '\0' || o->blocks <= 0) {
-				fprintf(stderr, "tmloadcf: -b is \"%s\"; allowed is a number of 512-byte blocks above 0\n", optarg);
+				fprintf(stderr,
+				    "tmloadcf: -b is \"%s\"; allowed is a number of 512-byte blocks above 0\n", optarg);
 				return false;
 			}
 			break;
@@ -150,7 +151,9 @@ write_tuxconfig(const struct options *o, const struct ubb *u)
 		return 1;
 	}
 	if (exists && is_booted(o->tuxconfig)) {
-		fprintf(stderr, "tmloadcf: the application of %s is running; shut it down with tmshutdown first; nothing was written\n",
+		fprintf(stderr,
+		    "tmloadcf: the application of %s is running; shut it down with tmshutdown first; nothing was "
+		    "written\n",
 		    o->tuxconfig);
 		return 1;
 	}
@@ -158,15 +161,19 @@ write_tuxconfig(const struct options *o, const struct ubb *u)
 		return 1;
 	if (tuxconfig_write(u, o->tuxconfig) != 0) {
 		if (errno == ENAMETOOLONG || errno == EINVAL)
-			fprintf(stderr, "tmloadcf: ATMIQ_RUNBASE is \"%s\"; allowed is an absolute path so short that socket paths below it fit 107 bytes; "
-			    "nothing was written\n", getenv("ATMIQ_RUNBASE") ? getenv("ATMIQ_RUNBASE") : "");
+			fprintf(stderr,
+			    "tmloadcf: ATMIQ_RUNBASE is \"%s\"; allowed is an absolute path so short that socket paths "
+			    "below it fit 107 bytes; "
+			    "nothing was written\n",
+			    getenv("ATMIQ_RUNBASE") ? getenv("ATMIQ_RUNBASE") : "");
 		else
 			fprintf(stderr, "tmloadcf: %s: %s; nothing was written\n", o->tuxconfig, strerror(errno));
 		return 1;
 	}
 	blocks = stat(o->tuxconfig, &st) == 0 ? (long)((st.st_size + 511) / 512) : 0;
 	if (o->blocks > 0 && blocks > o->blocks)
-		ulog("CMDTUX_CAT:0: WARN: TUXCONFIG file %s takes %ld blocks; -b allows %ld", o->tuxconfig, blocks, o->blocks);
+		ulog("CMDTUX_CAT:0: WARN: TUXCONFIG file %s takes %ld blocks; -b allows %ld", o->tuxconfig, blocks,
+		    o->blocks);
 	if (!exists)
 		ulog("CMDTUX_CAT:879: INFO: A new file system has been created. (size = %ld 512-byte blocks)", blocks);
 	ulog("CMDTUX_CAT:871: INFO: TUXCONFIG file %s has been created", o->tuxconfig);
@@ -184,7 +191,8 @@ main(int argc, char **argv)
 	if (!options_parse(argc, argv, &o))
 		return usage();
 	if (!o.syntax_only && !o.needs && (o.tuxconfig == NULL || *o.tuxconfig == '\0')) {
-		fprintf(stderr, "tmloadcf: the environment variable TUXCONFIG is not set; it names the file to write\n");
+		fprintf(
+		    stderr, "tmloadcf: the environment variable TUXCONFIG is not set; it names the file to write\n");
 		return 1;
 	}
 	if (load(&o, &u) != 0)

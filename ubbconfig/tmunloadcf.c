@@ -21,7 +21,8 @@ main(int argc, char **argv)
 		return 1;
 	}
 	if (path == NULL || *path == '\0') {
-		fprintf(stderr, "tmunloadcf: the environment variable TUXCONFIG is not set; it names the file to print\n");
+		fprintf(
+		    stderr, "tmunloadcf: the environment variable TUXCONFIG is not set; it names the file to print\n");
 		return 1;
 	}
 	if (tuxconfig_read(path, &u, &why) != 0) {

@@ -35,8 +35,8 @@ static bool is_name_char(char c) { return isalnum((unsigned char)c) || c == '_' 
 bool
 config_recognise(const char *text, size_t len)
 {
-	static const char *const names[] = { "version", "rundir", "resources", "machines", "groups", "netgroups", "network",
-		"servers", "services", "routing", "complete" };
+	static const char *const names[] = { "version", "rundir", "resources", "machines", "groups", "netgroups",
+		"network", "servers", "services", "routing", "complete" };
 	const char *p = text, *end = text + len;
 	size_t i, n;
 
@@ -100,7 +100,8 @@ number_length(const char *p, bool *wide, bool *octal)
 	*wide = *octal = false;
 	if (!isdigit((unsigned char)p[n]))
 		return 0;
-	while (isalnum((unsigned char)p[n]) || p[n] == '.' || ((p[n] == '-' || p[n] == '+') && strchr("eE", p[n - 1]) != NULL))
+	while (isalnum((unsigned char)p[n]) || p[n] == '.' ||
+	       ((p[n] == '-' || p[n] == '+') && strchr("eE", p[n - 1]) != NULL))
 		n++;
 	if (p[sign] == '0' && (p[sign + 1] == 'x' || p[sign + 1] == 'X')) {
 		v = strtoll(p, NULL, 16);
@@ -133,8 +134,8 @@ look_through(const char *text, struct problems *ps)
 		else if (p == text || !is_name_char(p[-1]))
 			n = number_length(p, &wide, &octal);
 		if (octal)
-			problem_error(ps, at, "%.*s: numbers have no octal form here; write it as a string, \"%.*s\"", (int)(n < 40 ? n : 40), p,
-			    (int)(n < 40 ? n : 40), p);
+			problem_error(ps, at, "%.*s: numbers have no octal form here; write it as a string, \"%.*s\"",
+			    (int)(n < 40 ? n : 40), p, (int)(n < 40 ? n : 40), p);
 		if (*p == '"' && (n < 2 || p[n - 1] != '"'))
 			problem_error(ps, at, "this string is not closed; a closing \" is missing");
 		if (*p == '@')
@@ -280,7 +281,8 @@ read_record(struct reader *rd, enum section sec, const config_setting_t *group)
 			problem_error(rd->ps, at, "%s", buf);
 		} else if ((value = scalar(rd, s, buf, sizeof buf)) == NULL) {
 			if (!rd->r->oom)
-				problem_error(rd->ps, at, "%s is a group; allowed are a number, a string, true or false", name);
+				problem_error(
+				    rd->ps, at, "%s is a group; allowed are a number, a string, true or false", name);
 		} else
 			raw_param_add(rd->r, e, param, value, at, at, rd->ps);
 	}
@@ -318,8 +320,10 @@ read_top(struct reader *rd, const config_setting_t *root)
 		if (sec < N_SECTIONS)
 			read_section(rd, (enum section)sec, s);
 		else if (strcmp(name, "version") != 0 && strcmp(name, "rundir") != 0 && strcmp(name, "complete") != 0)
-			problem_error(rd->ps, place_of(rd, s), "%.60s is no section; sections are resources, machines, groups, netgroups, "
-			    "network, servers, services, routing", name);
+			problem_error(rd->ps, place_of(rd, s),
+			    "%.60s is no section; sections are resources, machines, groups, netgroups, "
+			    "network, servers, services, routing",
+			    name);
 	}
 }
 
@@ -334,14 +338,17 @@ read_compiled(struct reader *rd, const config_t *c, char **rundir)
 	if (!config_lookup_int(c, "version", &version))
 		problem_error(rd->ps, at, "is not a TUXCONFIG: it has no version; make it with tmloadcf");
 	else if (version != TUXCONFIG_VERSION)
-		problem_error(rd->ps, at, "is a TUXCONFIG of version %d, and version %d is wanted; load the configuration again with tmloadcf",
+		problem_error(rd->ps, at,
+		    "is a TUXCONFIG of version %d, and version %d is wanted; load the configuration again with "
+		    "tmloadcf",
 		    version, TUXCONFIG_VERSION);
 	else if (!config_lookup_bool(c, "complete", &complete) || !complete)
 		problem_error(rd->ps, at, "is damaged: its end is missing; load the configuration again with tmloadcf");
 	else if (!config_lookup_string(c, "rundir", &dir) || *dir != '/')
 		problem_error(rd->ps, at, "is damaged: rundir is missing; load the configuration again with tmloadcf");
 	else if (rd->r->section[S_RESOURCES].n == 0 || rd->r->section[S_MACHINES].n == 0)
-		problem_error(rd->ps, at, "is damaged: resources or machines are missing; load the configuration again with tmloadcf");
+		problem_error(rd->ps, at,
+		    "is damaged: resources or machines are missing; load the configuration again with tmloadcf");
 	else if ((*rundir = strdup(dir)) == NULL)
 		rd->r->oom = true;
 }
@@ -403,7 +410,8 @@ first_problem(struct problems *ps)
 	problems_print(ps, NULL);
 	for (i = 0; i < ps->n && ps->v[i].warning; i++)
 		;
-	if (i == ps->n || asprintf(&line, "%s:%d:%d: %s", ps->name, ps->v[i].at.line, ps->v[i].at.column, ps->v[i].text) < 0)
+	if (i == ps->n ||
+	    asprintf(&line, "%s:%d:%d: %s", ps->name, ps->v[i].at.line, ps->v[i].at.column, ps->v[i].text) < 0)
 		return NULL;
 	return line;
 }
@@ -430,6 +438,10 @@ tuxconfig_read(const char *path, struct ubb **out, char **why)
 	}
 	if ((text = ubb_slurp(in, &len)) == NULL) {
 		read_failed(why, path, strerror(errno));
+		goto done;
+	}
+	if (!config_recognise(text, len)) {
+		read_failed(why, path, "is not a TUXCONFIG; tmloadcf makes one");
 		goto done;
 	}
 	config_parse(&raw, text, len, true, &rundir, &ps);
@@ -472,7 +484,8 @@ put_number(config_setting_t *group, const char *name, long value)
 	bool wide = value > INT32_MAX || value < INT32_MIN;
 	config_setting_t *s = config_setting_add(group, name, wide ? CONFIG_TYPE_INT64 : CONFIG_TYPE_INT);
 
-	return s != NULL && (wide ? config_setting_set_int64(s, value) : config_setting_set_int(s, (int)value)) == CONFIG_TRUE;
+	return s != NULL &&
+	       (wide ? config_setting_set_int64(s, value) : config_setting_set_int(s, (int)value)) == CONFIG_TRUE;
 }
 
 static bool
@@ -515,7 +528,8 @@ put_all(config_t *c, const struct ubb *u, const char *rundir)
 	if (!put_number(root, "version", TUXCONFIG_VERSION) || !put_string(root, "rundir", rundir))
 		return false;
 	for (sec = 0; sec < N_SECTIONS; sec++) {
-		s = config_setting_add(root, ubb_sections[sec].config_name, sec == S_RESOURCES ? CONFIG_TYPE_GROUP : CONFIG_TYPE_LIST);
+		s = config_setting_add(
+		    root, ubb_sections[sec].config_name, sec == S_RESOURCES ? CONFIG_TYPE_GROUP : CONFIG_TYPE_LIST);
 		if (s == NULL)
 			return false;
 		if (sec == S_RESOURCES && !put_record(s, S_RESOURCES, &u->res))

@@ -45,17 +45,22 @@ check_local(const struct ubb *u, const struct raw *r, const struct ubb_wanted *w
 		return;
 	e = &r->section[S_MACHINES].entry[m - u->machines];
 	if (want->tuxconfig != NULL && raw_given(e, "TUXCONFIG") && strcmp(m->tuxconfig, want->tuxconfig) != 0)
-		problem_error(ps, raw_place(e, "TUXCONFIG"), "TUXCONFIG is \"%s\"; the environment variable TUXCONFIG is \"%s\", and both must be the same",
+		problem_error(ps, raw_place(e, "TUXCONFIG"),
+		    "TUXCONFIG is \"%s\"; the environment variable TUXCONFIG is \"%s\", and both must be the same",
 		    m->tuxconfig, want->tuxconfig);
 	if (!want->local)
 		return;
 	if (uname(&host) == 0 && strcmp(host.nodename, m->address) != 0)
-		problem_warning(ps, e->at, "\"%s\" is not the name of this machine, which is \"%s\"; it is taken for this machine", m->address,
+		problem_warning(ps, e->at,
+		    "\"%s\" is not the name of this machine, which is \"%s\"; it is taken for this machine", m->address,
 		    host.nodename);
 	if (m->uid != (long)geteuid())
-		problem_error(ps, raw_given(e, "UID") ? raw_place(e, "UID") : r->section[S_RESOURCES].n ?
-		    raw_place(r->section[S_RESOURCES].entry, "UID") : e->at,
-		    "UID is %ld; the user that loads the file has %ld, and it must be the same", m->uid, (long)geteuid());
+		problem_error(ps,
+		    raw_given(e, "UID")         ? raw_place(e, "UID")
+		    : r->section[S_RESOURCES].n ? raw_place(r->section[S_RESOURCES].entry, "UID")
+						: e->at,
+		    "UID is %ld; the user that loads the file has %ld, and it must be the same", m->uid,
+		    (long)geteuid());
 }
 
 int

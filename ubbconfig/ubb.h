@@ -70,11 +70,15 @@ struct ubb {
 /*
  * Read UBBCONFIG text (or libconfig text: recognised by itself).  Every error of the file goes to `errors` as one line
  *     FILE:LINE:COLUMN: what was found, what is allowed
- * 0: good, *out is to be freed.  >0: that many errors, *out is NULL.  Warnings are counted apart, in *warnings (may be NULL).
+ * 0: good, *out is to be freed.  >0: that many errors, *out is NULL.  Warnings are counted apart, in *warnings, which may
+ * be NULL.
  */
 int ubb_parse(FILE *in, const char *name, FILE *errors, int *warnings, struct ubb **out);
 
-/* The compiled form.  write: atomically replaces `path` (temporary file, fsync, rename), mode 0600 like Tuxedo's.  -1: errno. */
+/*
+ * The compiled form.  write: atomically replaces `path` (temporary file, fsync, rename); a new file has mode 0600 like
+ * Tuxedo's, an older one's mode is kept.  -1: errno; ENAMETOOLONG or EINVAL: ATMIQ_RUNBASE cannot be used.
+ */
 int tuxconfig_write(const struct ubb *u, const char *path);
 /* 0; -1 with one line in *why (malloc'ed): missing, not readable, of another version, damaged. */
 int tuxconfig_read(const char *path, struct ubb **out, char **why);
@@ -82,21 +86,23 @@ void ubb_print(const struct ubb *u, FILE *out);	/* UBBCONFIG text that loads to 
 void ubb_free(struct ubb *u);
 
 /* Looking up.  NULL when absent. */
-const struct ubb_machine *ubb_machine_here(const struct ubb *u);	/* by uname -n; else the only or the master machine */
+const struct ubb_machine *ubb_machine_here(const struct ubb *u);	/* by uname -n; else the only one, or the master */
 const struct ubb_machine *ubb_machine_by_lmid(const struct ubb *u, const char *lmid);
 const struct ubb_group *ubb_group_by_name(const struct ubb *u, const char *name);
 /* The record whose SRVID..SRVID+MAX-1 holds srvid. */
 const struct ubb_server *ubb_server_by_id(const struct ubb *u, const char *srvgrp, long srvid);
-const struct ubb_service *ubb_service_find(const struct ubb *u, const char *name, const char *srvgrp);	/* group's own entry, else the general one */
+/* The group's own entry, else the general one; srvgrp may be NULL. */
+const struct ubb_service *ubb_service_find(const struct ubb *u, const char *name, const char *srvgrp);
 
-/* OPENINFO "TUXEDO/QM:<device>:<space>" (or ; as the last separator).  0 or -1 when it is not of that form.  Sizes with NUL. */
+/* OPENINFO "TUXEDO/QM:<device>:<space>" (or ; as the last separator).  0, or -1: not of that form.  Sizes with NUL. */
 int openinfo_split(const char *openinfo, char *device, size_t device_size, char *space, size_t space_size);
 
 /* Endpoints in the run directory; the string is written into buf.  -1 when it does not fit. */
 int ubb_bbl_endpoint(const struct ubb *u, char *buf, size_t size);		/* ipc://RUNDIR/bbl */
-int ubb_server_endpoint(const struct ubb *u, long grpno, long srvid, char *buf, size_t size);	/* ipc://RUNDIR/GRPNO.SRVID */
+/* ipc://RUNDIR/GRPNO.SRVID */
+int ubb_server_endpoint(const struct ubb *u, long grpno, long srvid, char *buf, size_t size);
 
-/* Set the variables of an ENVFILE (NAME=value lines, # comments, $VAR and ${VAR} expanded) in the environment.  0 or -1, errno. */
+/* Set the variables of an ENVFILE (NAME=value lines, # comments, $VAR and ${VAR} expanded).  0, or -1 and errno. */
 int envfile_load(const char *path);
 
 #endif

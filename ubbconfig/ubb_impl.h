@@ -5,7 +5,7 @@
  *   libconfig text --tuxconfig----> struct raw                  \--print, tuxconfig--> text
  *
  * One table (params.c) knows every section and parameter; all arrows above but lex and check are driven by it.
- * struct raw keeps each value as written and its place, so that a check of the finished configuration still can say where.
+ * struct raw keeps each value as written and its place, so that a check of the finished configuration can say where.
  */
 #ifndef UBB_IMPL_H
 #define UBB_IMPL_H
@@ -61,11 +61,13 @@ struct param_def {
 	int offset;		/* in the record, or KEPT */
 	const char *words;
 };
-enum section { S_RESOURCES, S_MACHINES, S_GROUPS, S_NETGROUPS, S_NETWORK, S_SERVERS, S_SERVICES, S_ROUTING, N_SECTIONS };
+enum section {
+	S_RESOURCES, S_MACHINES, S_GROUPS, S_NETGROUPS, S_NETWORK, S_SERVERS, S_SERVICES, S_ROUTING, N_SECTIONS
+};
 struct section_def {
 	const char *name;		/* of UBBCONFIG, without the star */
 	const char *config_name;	/* of TUXCONFIG */
-	const char *key;		/* what an entry's name is called in TUXCONFIG; NULL: the section has no entries */
+	const char *key;		/* what an entry's name is called in TUXCONFIG; NULL: there are no entries */
 	const char *noun;		/* what an entry is called in messages */
 	long key_max;			/* bytes */
 	size_t key_offset, record_size, extras_offset;
@@ -77,7 +79,7 @@ extern const struct section_def ubb_sections[N_SECTIONS];
 
 struct value { long num; const char *text[2]; };
 const struct param_def *param_find(const struct section_def *s, const char *name, size_t len);
-/* Text of a value to what it means.  May take blanks out of `text`; v->text points into it.  false: why says what is allowed. */
+/* Text of a value to what it means.  May change `text`; v->text points into it.  false: why says what is allowed. */
 bool param_value(const struct param_def *d, char *text, struct value *v, char *why, size_t why_size);
 /* One sentence on a name that `s` does not know: nearest name, section that knows it. */
 void param_explain_unknown(const struct section_def *s, const char *name, char *buf, size_t size);
@@ -96,7 +98,8 @@ struct raw_param { const struct param_def *def; char *value; struct place at, va
 struct raw_entry { char *name; struct place at; size_t n, cap; struct raw_param **param; };
 struct raw_section { bool seen; struct place at; size_t n, cap; struct raw_entry *entry; };
 struct raw { struct arena arena; bool oom; struct raw_section section[N_SECTIONS]; };
-struct raw_entry *raw_entry_add(struct raw *r, enum section s, const char *name, struct place at);	/* NULL: r->oom */
+/* NULL: r->oom */
+struct raw_entry *raw_entry_add(struct raw *r, enum section s, const char *name, struct place at);
 /* Checks the value; a parameter given twice is a problem.  NULL: r->oom, or given twice. */
 struct raw_param *raw_param_add(struct raw *r, struct raw_entry *e, const struct param_def *d, const char *value,
     struct place at, struct place value_at, struct problems *ps);
@@ -116,7 +119,7 @@ void parse(struct raw *r, const char *text, size_t len, struct problems *ps);
 
 /* --- tuxconfig.c --- */
 bool config_recognise(const char *text, size_t len);
-/* as_compiled: must be a whole TUXCONFIG; rundir (malloc'ed) is taken from it then.  false: the text as such is wrong. */
+/* as_compiled: must be a whole TUXCONFIG; rundir (malloc'ed) is taken from it.  false: the text as such is wrong. */
 bool config_parse(struct raw *r, const char *text, size_t len, bool as_compiled, char **rundir, struct problems *ps);
 
 /* --- build.c, check.c --- */
@@ -133,7 +136,7 @@ int ubb_load(FILE *in, const char *name, const struct ubb_wanted *want, FILE *er
 char *ubb_slurp(FILE *in, size_t *len);
 
 /* --- rundir.c --- */
-/* The run directory of a configuration that has none yet.  0, or -1: ENAMETOOLONG, EINVAL (ATMIQ_RUNBASE is not absolute). */
+/* The run directory of a configuration that has none yet.  0, or -1: ENAMETOOLONG; EINVAL, ATMIQ_RUNBASE not absolute. */
 int rundir_choose(const struct ubb *u, char *buf, size_t size);
 
 #endif

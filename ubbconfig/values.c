@@ -30,7 +30,9 @@ number_value(const struct param_def *d, const char *text, long *out, char *why, 
 	snprintf(range, sizeof range, d->type == T_PERM ? "0%.3lo to 0%.3lo" : "%ld to %ld", d->min, d->max);
 	if (!number(text, out)) {
 		snprintf(why, size, "%s is \"%.60s\", which is not a number%s; allowed are %s", d->name, text,
-		    text[0] == '0' && strpbrk(text, "89") != NULL && text[1] != 'x' ? " (a leading 0 makes it octal)" : "", range);
+		    text[0] == '0' && strpbrk(text, "89") != NULL && text[1] != 'x' ? " (a leading 0 makes it octal)"
+										    : "",
+		    range);
 		return false;
 	}
 	if (*out < d->min || *out > d->max) {
@@ -60,7 +62,9 @@ scanunit_value(const struct param_def *d, const char *text, long *out, char *why
 		*out = v * 1000;
 		return true;
 	}
-	snprintf(why, size, "%s is \"%.60s\"; allowed are multiples of 2 or 5 from 2 to 60 (seconds), and 20MS to 30000MS", d->name, text);
+	snprintf(why, size,
+	    "%s is \"%.60s\"; allowed are multiples of 2 or 5 from 2 to 60 (seconds), and 20MS to 30000MS", d->name,
+	    text);
 	return false;
 }
 
@@ -105,7 +109,8 @@ words_explain(const struct param_def *d, const char *word, char *why, size_t siz
 
 	if (near != NULL)
 		snprintf(hint, sizeof hint, " did you mean %.*s?", (int)strcspn(near, "|"), near);
-	snprintf(why, size, "%s is \"%s\";%s allowed are %s%s", d->name, word, hint, words_list(d->words, list, sizeof list),
+	snprintf(why, size, "%s is \"%s\";%s allowed are %s%s", d->name, word, hint,
+	    words_list(d->words, list, sizeof list),
 	    d->type == T_WORDS ? " and lists of these with commas between" : "");
 }
 
@@ -144,12 +149,14 @@ string_value(const struct param_def *d, const char *text, char *why, size_t size
 		return false;
 	}
 	if (n > 0 && d->type == T_PATH && *text != '/') {
-		snprintf(why, size, "%s is \"%.80s\"; allowed is an absolute path, one that begins with /", d->name, text);
+		snprintf(
+		    why, size, "%s is \"%.80s\"; allowed is an absolute path, one that begins with /", d->name, text);
 		return false;
 	}
 	for (c = text; *c; c++)
 		if ((unsigned char)*c < ' ' && *c != '\t') {
-			snprintf(why, size, "%s holds a byte 0x%02x; allowed are printing characters", d->name, (unsigned char)*c);
+			snprintf(why, size, "%s holds a byte 0x%02x; allowed are printing characters", d->name,
+			    (unsigned char)*c);
 			return false;
 		}
 	return true;
@@ -164,8 +171,9 @@ name_value(const struct param_def *d, const char *text, char *why, size_t size)
 		return false;
 	for (c = text; *c; c++)
 		if (isspace((unsigned char)*c) || *c == ',' || *c == '"') {
-			snprintf(why, size, "%s is \"%.60s\"; allowed is one name of at most %ld bytes without blanks or commas", d->name,
-			    text, d->max);
+			snprintf(why, size,
+			    "%s is \"%.60s\"; allowed is one name of at most %ld bytes without blanks or commas",
+			    d->name, text, d->max);
 			return false;
 		}
 	return true;
@@ -345,7 +353,9 @@ param_explain_unknown(const struct section_def *s, const char *name, char *buf, 
 	size_t i, dist, least = how_near(name) + 1;
 
 	if (strcmp(name, "QMCONFIG") == 0) {
-		snprintf(buf, size, "QMCONFIG is no parameter but an environment variable; set it where programs start, or in an ENVFILE");
+		snprintf(buf, size,
+		    "QMCONFIG is no parameter but an environment variable; set it where programs start, or in an "
+		    "ENVFILE");
 		return;
 	}
 	for (i = 0; i < s->n_params; i++)
@@ -359,7 +369,8 @@ param_explain_unknown(const struct section_def *s, const char *name, char *buf, 
 	}
 	for (i = 0; i < N_SECTIONS; i++)
 		if (param_find(&ubb_sections[i], name, strlen(name)) != NULL) {
-			snprintf(buf, size, "%s is a parameter of *%s, not of *%s", name, ubb_sections[i].name, s->name);
+			snprintf(
+			    buf, size, "%s is a parameter of *%s, not of *%s", name, ubb_sections[i].name, s->name);
 			return;
 		}
 	if (best != NULL)

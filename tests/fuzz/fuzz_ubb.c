@@ -1,5 +1,6 @@
 /*
- * UBBCONFIG and libconfig sources: never a crash; what is accepted prints as text that is accepted, and prints the same again.
+ * UBBCONFIG and libconfig sources: never a crash; what is accepted prints as text that is accepted, and prints the same
+ * again.
  */
 #include <assert.h>
 #include <stdint.h>
