@@ -74,7 +74,8 @@ waiters_hash(uint64_t queue, uint8_t by, const uint8_t *msgid, const uint8_t *co
 }
 
 static struct waiters *
-waiters_find(const struct actions *as, uint64_t hash, const char *queue, uint8_t by, const uint8_t *msgid, const uint8_t *corrid)
+waiters_find(const struct actions *as, uint64_t hash, const char *queue, uint8_t by, const uint8_t *msgid,
+    const uint8_t *corrid)
 {
 	struct waiters *w;
 

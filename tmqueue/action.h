@@ -46,7 +46,8 @@ void actions_free(struct actions *as);
 /* NULL: no action is free (or no memory). */
 struct action *action_wait(struct actions *as, const struct link_peer *peer, const struct wire_dequeue *req,
     int64_t deadline_us, enum action_end end);
-struct action *action_watch(struct actions *as, const struct link_peer *peer, const struct wire_qwait *req, int64_t deadline_us);
+struct action *action_watch(struct actions *as, const struct link_peer *peer, const struct wire_qwait *req,
+    int64_t deadline_us);
 void action_cancel(struct actions *as, const struct link_peer *peer, uint64_t reqid);	/* nothing when it is not there */
 
 /* A message of the queue became eligible; msgid and corrid may be NULL. */

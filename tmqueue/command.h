@@ -6,7 +6,8 @@
 
 #include <stdbool.h>
 
-void command_run(const char *queue, const char *cmd);	/* at most COMMAND_MAX at a time; beyond that it is logged and not run */
+/* At most COMMAND_MAX at a time; beyond that it is logged and not run. */
+void command_run(const char *queue, const char *cmd);
 bool command_reap(void);	/* bury those that ended; true while some still run */
 
 #define COMMAND_MAX 64

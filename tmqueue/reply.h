@@ -20,7 +20,8 @@ void reply_tx(struct replies *r, const struct link_peer *to, uint64_t reqid, int
 void reply_service(struct replies *r, const struct link_peer *to, uint64_t reqid, int error);	/* to a service call */
 
 /* How an answer leaves; the signature of link_server_send(), so that a test can look at them instead. */
-typedef int reply_send_fn(void *arg, const struct link_peer *to, const void *head, size_t head_len, const struct link_body *body);
+typedef int reply_send_fn(void *arg, const struct link_peer *to, const void *head, size_t head_len,
+    const struct link_body *body);
 void replies_send(struct replies *r, reply_send_fn *send, void *arg);	/* all; the list is empty afterwards */
 void replies_drop(struct replies *r);
 

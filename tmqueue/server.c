@@ -100,8 +100,8 @@ own(struct server *s)
 		qspace_on_threshold(s->qs, on_threshold, s);
 		s->stale_tick = true;
 	} else if (rc != QSPACE_OWNED) {
-		ulog("QM_CAT:1350: ERROR: xa_open: TMQUEUE of group %s cannot open queue space %s on device %s: %s", s->b->group->name,
-		    s->b->space, s->b->device, why != NULL ? why : "no memory");
+		ulog("QM_CAT:1350: ERROR: xa_open: TMQUEUE of group %s cannot open queue space %s on device %s: %s",
+		    s->b->group->name, s->b->space, s->b->device, why != NULL ? why : "no memory");
 		rc = -1;
 	}
 	free(why);

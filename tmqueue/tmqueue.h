@@ -32,12 +32,14 @@ struct tmq {
 };
 
 /* Put a manager over an open space.  0 or -1 (no memory); qs stays the caller's. */
-int tmq_init(struct tmq *t, struct qspace *qs, const char *group, long timeout_s, reply_send_fn *send, void *send_arg);
+int tmq_init(struct tmq *t, struct qspace *qs, const char *group, long timeout_s, reply_send_fn *send,
+    void *send_arg);
 void tmq_done(struct tmq *t);		/* callers that still wait are dropped without an answer: tmq_dismiss() first */
 
 /*
  * Run n <= BATCH_MAX requests and the waiting operations that may go on, as one batch with one flush, and answer those
- * that are to be answered.  Nothing leaves before the batch is on disk (D1).  When it fails each one runs in a batch of its own.
+ * that are to be answered.  Nothing leaves before the batch is on disk (D1).  When it fails each one runs in a batch of
+ * its own.
  */
 void batch_run(struct tmq *t, const struct link_msg *m, size_t n);
 bool batch_more(const struct tmq *t);	/* waiting operations may go on now: do not sleep */
