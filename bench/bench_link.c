@@ -3,8 +3,8 @@
  *
  *     bench_link [seconds]
  *
- * Rows: n clients with one request in flight each, and one client with n in flight.  Requests of 1 KiB in a body frame, replies
- * of a header.
+ * Rows: n clients with one request in flight each, and one client with n in flight.  Requests of 1 KiB in a body frame,
+ * replies of a header.
  */
 #include <signal.h>
 #include <stdio.h>

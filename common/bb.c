@@ -29,7 +29,8 @@ await_reply(struct link_client *c, int64_t deadline_us, struct wire_adminreply *
 }
 
 int
-bb_request(const char *endpoint, const char *op, const struct record *args, int64_t timeout_ms, struct wire_adminreply *reply)
+bb_request(const char *endpoint, const char *op, const struct record *args, int64_t timeout_ms,
+    struct wire_adminreply *reply)
 {
 	/* The request borrows the caller's record: encoding only reads it. */
 	struct record none = { 0 }, *rec = args != NULL ? (struct record *)(uintptr_t)args : &none;

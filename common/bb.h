@@ -1,9 +1,9 @@
 /*
  * bb - a process's relation to the bulletin board (BBL).
  *
- * Two halves.  Asking: bb_request(), for clients, tools and servers.  Being known: an agent, a thread that registers this
- * server, repeats its services and counters as heartbeats, registers again when BBL was restarted, starts BBL again
- * when it is gone without having been shut down, and hears the order to stop.
+ * Two halves.  Asking: bb_request(), for clients, tools and servers.  Being known: an agent, a thread that registers
+ * this server, repeats its services and counters as heartbeats, registers again when BBL was restarted, starts BBL
+ * again when it is gone without having been shut down, and hears the order to stop.
  *
  * Operations and their arguments are listed in INTERFACES.md under "Bulletin board".
  */
@@ -17,7 +17,8 @@
 
 /* One question to whoever serves ADMIN requests at `endpoint` (BBL, a server, an owner of a queue space).
  * 0: an answer came, in *reply (free with bb_reply_free(); look at reply->status).  LINK codes otherwise. */
-int bb_request(const char *endpoint, const char *op, const struct record *args, int64_t timeout_ms, struct wire_adminreply *reply);
+int bb_request(const char *endpoint, const char *op, const struct record *args, int64_t timeout_ms,
+    struct wire_adminreply *reply);
 void bb_reply_free(struct wire_adminreply *reply);
 
 struct bb_agent;
@@ -31,7 +32,8 @@ struct bb_agent_conf {
 };
 /* Register and start the thread.  0 once BBL knows us; LINK codes, or the status of a refusal (> 0, text logged). */
 int bb_agent_start(const struct bb_agent_conf *conf, struct bb_agent **out);
-/* Offer a service; 0 once BBL knows, >0 TPE code when refused (TPELIMIT, TPEMATCH).  Names beginning with ".." are not shown by psc. */
+/* Offer a service; 0 once BBL knows, >0 TPE code when refused (TPELIMIT, TPEMATCH).  Names beginning with ".." are
+ * not shown by psc. */
 int bb_agent_advertise(struct bb_agent *a, const char *service, const char *function);
 int bb_agent_unadvertise(struct bb_agent *a, const char *service);
 void bb_agent_ready(struct bb_agent *a);	/* initialisation is over: BBL may tell tmboot "Started" */
@@ -41,6 +43,6 @@ void bb_agent_idle(struct bb_agent *a, unsigned load);	/* counts one request don
 int bb_agent_wake_fd(const struct bb_agent *a);	/* readable once the order to stop came */
 bool bb_agent_stopping(const struct bb_agent *a);
 void bb_agent_stop_now(struct bb_agent *a);		/* async-signal-safe: as if the order had come (SIGTERM) */
-void bb_agent_end(struct bb_agent *a, int status);	/* tells BBL that this is a wanted end; joins the thread; NULL is fine */
+void bb_agent_end(struct bb_agent *a, int status);	/* a wanted end, BBL is told; NULL is fine */
 
 #endif

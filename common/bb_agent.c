@@ -190,7 +190,9 @@ new_service(struct bb_agent *a, const char *name, const char *function)
 	struct service *s;
 	_Atomic(struct service *) *at;
 
-	if (strlen(name) >= sizeof s->name || strlen(function) >= sizeof s->function || (s = calloc(1, sizeof *s)) == NULL)
+	if (strlen(name) >= sizeof s->name || strlen(function) >= sizeof s->function)
+		return NULL;
+	if ((s = calloc(1, sizeof *s)) == NULL)
 		return NULL;
 	s->agent = a;
 	memcpy(s->name, name, strlen(name));

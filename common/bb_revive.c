@@ -1,8 +1,8 @@
 /*
  * bb - starting BBL again when it is gone without having been shut down.
  *
- * Any server may do it, one at a time: who holds the lock on bbl.start.  BBL leaves a file bbl.stopped when it was meant
- * to end; then nobody starts it.
+ * Any server may do it, one at a time: who holds the lock on bbl.start.  BBL leaves a file bbl.stopped when it was
+ * meant to end; then nobody starts it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +45,8 @@ revive_prepare(struct revive *r, const struct bb_agent_conf *conf)
 	if (conf->bbl_program == NULL || *conf->bbl_program == '\0' || strncmp(conf->bbl_endpoint, "ipc://", 6) != 0 ||
 	    (slash = strrchr(path, '/')) == NULL)
 		return 0;
-	if ((r->rundir = strndup(path, (size_t)(slash - path))) == NULL || (r->program = strdup(conf->bbl_program)) == NULL)
+	if ((r->rundir = strndup(path, (size_t)(slash - path))) == NULL ||
+	    (r->program = strdup(conf->bbl_program)) == NULL)
 		return -1;
 	return copy_environment(r, conf->tuxconfig);
 }
@@ -120,7 +121,7 @@ revive_try(struct revive *r)
 		return;
 	}
 	if (r->lock_fd < 0) {
-		take_lock(r);		/* one more attempt to reach BBL comes first: who had the lock may have started it */
+		take_lock(r);	/* one more attempt to reach BBL comes first: who had the lock may have started it */
 		return;
 	}
 	if (r->since_us != 0) {
@@ -130,7 +131,8 @@ revive_try(struct revive *r)
 	}
 	r->since_us = now;
 	if ((rc = spawn(r)) != 0)
-		ulog("LIBATMIQ_CAT:111: ERROR: BBL is gone and cannot be started again: %s: %s", r->program, strerror(rc));
+		ulog("LIBATMIQ_CAT:111: ERROR: BBL is gone and cannot be started again: %s: %s", r->program,
+		    strerror(rc));
 	else
 		ulog("LIBATMIQ_CAT:112: WARN: BBL was gone without having been shut down; started again as process %ld",
 		    (long)r->pid);

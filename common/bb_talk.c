@@ -1,6 +1,6 @@
 /*
- * bb - the agent's conversation with BBL, one turn at a time.  Run by the agent's thread, and at the start by the caller of
- * bb_agent_start() before there is a thread.
+ * bb - the agent's conversation with BBL, one turn at a time.  Run by the agent's thread, and at the start by the
+ * caller of bb_agent_start() before there is a thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -223,8 +223,8 @@ joined(struct bb_agent *a, const struct wire_adminreply *reply)
 
 	if (reply->status != 0) {
 		if (!a->refusal_logged)
-			ulog("LIBATMIQ_CAT:113: ERROR: BBL refuses server %s/%ld (%s): %s", a->group, a->srvid, a->program,
-			    reply->text);
+			ulog("LIBATMIQ_CAT:113: ERROR: BBL refuses server %s/%ld (%s): %s", a->group, a->srvid,
+			    a->program, reply->text);
 		a->refusal_logged = true;
 		a->refused = reply->status;
 		lost(a, REFUSED_US);
@@ -340,7 +340,9 @@ do_what_is_due(struct bb_agent *a)
 static int64_t
 next_due(const struct bb_agent *a)
 {
-	return a->state == AGENT_DOWN ? a->next_try_us : a->state == AGENT_JOINING ? a->join_deadline_us : a->next_beat_us;
+	if (a->state == AGENT_DOWN)
+		return a->next_try_us;
+	return a->state == AGENT_JOINING ? a->join_deadline_us : a->next_beat_us;
 }
 
 void

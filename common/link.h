@@ -4,10 +4,10 @@
  * A server binds one endpoint and answers many clients; a client connects to one server and may have many requests in
  * flight.  A message is a header frame and at most one body frame.  Endpoints are "ipc://PATH" or "tcp://HOST:PORT".
  *
- * Death of a peer is noticed at once when its process dies (the socket closes) and within 2 s when it hangs
- * (heartbeats in the background, no traffic of ours).  Nothing is queued for a server that is not there: a send waits
- * for the connection up to its deadline, so LINK_TIMEOUT or LINK_GONE from a send means surely not sent.  Once LINK_GONE
- * came from a receive, all that was in flight has an unknown outcome and the client must be closed and opened anew.
+ * Death of a peer is noticed at once when its process dies (the socket closes) and within 2 s when it hangs (heartbeats
+ * in the background, no traffic of ours).  Nothing is queued for a server that is not there: a send waits for the
+ * connection up to its deadline, so LINK_TIMEOUT or LINK_GONE from a send means surely not sent.  Once LINK_GONE came
+ * from a receive, all that was in flight has an unknown outcome and the client must be closed and opened anew.
  *
  * Threads    One thread at a time may use an object.  Different objects may be used by different threads.
  * Fork       A child must not touch objects made before the fork (it may close them: nothing is sent); new ones work.
@@ -21,12 +21,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LINK_OK = 0, LINK_TIMEOUT = -1, LINK_GONE = -2, LINK_INTR = -3, LINK_FAIL = -4 };	/* FAIL: errno says why */
+enum { LINK_OK = 0, LINK_TIMEOUT = -1, LINK_GONE = -2, LINK_INTR = -3,
+	LINK_FAIL = -4 };		/* errno says why */
 #define LINK_FOREVER INT64_MAX
 
 struct link_peer { uint8_t n; uint8_t id[31]; };	/* who sent a request; good for replies while it is connected */
 
-struct link_msg {			/* one received message; not to be copied by assignment: head and body may point into it */
+struct link_msg {			/* one received message; not to be copied: head and body may point into it */
 	struct link_peer peer;		/* servers only */
 	const uint8_t *head; size_t head_len;
 	const uint8_t *body; size_t body_len;
@@ -36,7 +37,8 @@ struct link_msg {			/* one received message; not to be copied by assignment: hea
 void link_msg_done(struct link_msg *m);		/* gives the memory back; harmless twice */
 /* Who sent it, for a log line: "process 123 of user 1000", or an address. */
 void link_msg_peer_name(const struct link_msg *m, char *out, size_t size);
-/* Take the body's frame over: valid until link_body_free(keep), after link_msg_done() too.  For holding a body without a copy. */
+/* Take the body's frame over: valid until link_body_free(keep), after link_msg_done() too.  For holding a body
+ * without a copy. */
 void *link_msg_keep_body(struct link_msg *m, const uint8_t **body);
 void link_body_free(void *keep);
 
@@ -51,7 +53,8 @@ struct link_server;
 int link_server_open(const char *endpoint, unsigned perm, struct link_server **out);
 /* The next request.  LINK_TIMEOUT when none came by the deadline, or when wake_fd (-1: none) became readable. */
 int link_server_recv(struct link_server *s, struct link_msg *m, int64_t deadline_us, int wake_fd);
-/* Answer.  A peer that is gone or does not read: LINK_GONE, the message is dropped, nobody waits.  body NULL: no body frame. */
+/* Answer.  A peer that is gone or does not read: LINK_GONE, the message is dropped, nobody waits.  body NULL: no
+ * body frame. */
 int link_server_send(struct link_server *s, const struct link_peer *to, const void *head, size_t head_len,
     const struct link_body *body);
 void link_server_close(struct link_server *s);	/* waits at most 0.5 s for replies under way; removes the socket file */
@@ -59,12 +62,14 @@ void link_server_close(struct link_server *s);	/* waits at most 0.5 s for replie
 /* --- client --- */
 struct link_client;
 int link_client_open(const char *endpoint, struct link_client **out);	/* does not wait for the server */
-int link_client_send(struct link_client *c, const void *head, size_t head_len, const struct link_body *body, int64_t deadline_us);
+int link_client_send(struct link_client *c, const void *head, size_t head_len, const struct link_body *body,
+    int64_t deadline_us);
 int link_client_recv(struct link_client *c, struct link_msg *m, int64_t deadline_us);
 void link_client_close(struct link_client *c);	/* never waits; what is unsent is dropped; NULL is fine */
 
 /* Wait until one of the servers or clients has something to receive (or a client lost its server), or wake_fd is
- * readable, or the deadline.  ready[i] is set for each.  Returns how many are ready (0: deadline or wake_fd), or LINK_INTR. */
+ * readable, or the deadline.  ready[i] is set for each.  Returns how many are ready (0: deadline or wake_fd), or
+ * LINK_INTR. */
 struct link_wait { struct link_server *server; struct link_client *client; bool ready; };
 int link_wait(struct link_wait *w, size_t n, int64_t deadline_us, int wake_fd);
 

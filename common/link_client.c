@@ -1,8 +1,8 @@
 /*
  * link - the client's end: a DEALER socket, and a monitor that tells when its server came and went.
  *
- * The monitor is looked at before a send and when a receive found nothing, never while replies flow.  News of the death stands
- * behind the replies that came before it: the receive that reads it looks for replies once more.
+ * The monitor is looked at before a send and when a receive found nothing, never while replies flow.  News of the death
+ * stands behind the replies that came before it: the receive that reads it looks for replies once more.
  */
 #include <errno.h>
 #include <poll.h>
@@ -32,9 +32,9 @@ set_options(void *socket)
 {
 	int64_t max = LINK_MAX_MESSAGE;
 
-	/* Not ZMQ_IMMEDIATE: at a disconnect it drops the replies that came just before; sends wait for the handshake instead.
-	 * Unlimited receiving: replies are what we asked for, and a socket that stopped reading would not answer its
-	 * server's heartbeats. */
+	/* Not ZMQ_IMMEDIATE: at a disconnect it drops the replies that came just before; sends wait for the handshake
+	 * instead. Unlimited receiving: replies are what we asked for, and a socket that stopped reading would not
+	 * answer its server's heartbeats. */
 	if (link_set_int(socket, ZMQ_SNDHWM, LINK_HWM) != 0 || link_set_int(socket, ZMQ_RCVHWM, 0) != 0 ||
 	    link_set_int(socket, ZMQ_LINGER, 0) != 0 ||
 	    link_set_int(socket, ZMQ_RECONNECT_IVL, RECONNECT_MS) != 0 ||
@@ -72,13 +72,17 @@ link_client_open(const char *endpoint, struct link_client **out)
 	int saved, rc = LINK_FAIL;
 
 	*out = NULL;
-	if (link_check_path(endpoint) != 0 || (ctx = link_context_shared()) == NULL || (c = calloc(1, sizeof *c)) == NULL)
+	if (link_check_path(endpoint) != 0 || (ctx = link_context_shared()) == NULL)
+		goto done;
+	if ((c = calloc(1, sizeof *c)) == NULL)
 		goto done;
 	snprintf(c->endpoint, sizeof c->endpoint, "%s", endpoint);
 	c->generation = link_generation();
 	if ((c->socket = zmq_socket(ctx, ZMQ_DEALER)) == NULL || set_options(c->socket) != 0)
 		goto done;
-	if ((c->fd = link_socket_fd(c->socket)) < 0 || open_monitor(c, ctx) != 0 || zmq_connect(c->socket, endpoint) != 0)
+	if ((c->fd = link_socket_fd(c->socket)) < 0 || open_monitor(c, ctx) != 0)
+		goto done;
+	if (zmq_connect(c->socket, endpoint) != 0)
 		goto done;
 	*out = c;
 	c = NULL;
@@ -138,7 +142,8 @@ hear(struct link_client *c)
 /* --- sending --- */
 
 static int	/* one try: LINK_TIMEOUT when there is no connection or no room; *made: the body is in frame */
-try_send(struct link_client *c, const void *head, size_t head_len, const struct link_body *body, zmq_msg_t *frame, bool *made)
+try_send(struct link_client *c, const void *head, size_t head_len, const struct link_body *body, zmq_msg_t *frame,
+    bool *made)
 {
 	if (zmq_send(c->socket, head, head_len, (body != NULL ? ZMQ_SNDMORE : 0) | ZMQ_DONTWAIT) < 0)
 		return errno == EAGAIN || errno == EINTR ? LINK_TIMEOUT : LINK_FAIL;
@@ -154,7 +159,8 @@ try_send(struct link_client *c, const void *head, size_t head_len, const struct 
 }
 
 int
-link_client_send(struct link_client *c, const void *head, size_t head_len, const struct link_body *body, int64_t deadline_us)
+link_client_send(struct link_client *c, const void *head, size_t head_len, const struct link_body *body,
+    int64_t deadline_us)
 {
 	struct pollfd fds[3] = { { .fd = c->fd }, { .fd = c->monitor_fd } };
 	zmq_msg_t frame;
@@ -186,8 +192,8 @@ take(struct link_client *c, struct link_msg *m)
 	int rc, parts;
 
 	while ((rc = link_frames_recv(c->socket, m, &parts)) == LINK_FAIL && errno == EPROTO) {
-		ulog("LIBATMIQ_CAT:102: WARN: Dropped a message of %d frames from the server on %s: a reply is a header and at "
-		    "most a body", parts, c->endpoint);
+		ulog("LIBATMIQ_CAT:102: WARN: Dropped a message of %d frames from the server on %s: a reply is a header "
+		    "and at most a body", parts, c->endpoint);
 		link_msg_done(m);
 	}
 	return rc;

@@ -1,8 +1,9 @@
 /*
  * link - ZeroMQ contexts, their life across fork(), and socket options.
  *
- * Clients share one context, made on first use and never terminated: termination is where ZeroMQ waits for unsent data, and
- * an exit must not wait.  A server has a context of its own, so that its closing can wait for its replies and for nothing else.
+ * Clients share one context, made on first use and never terminated: termination is where ZeroMQ waits for unsent data,
+ * and an exit must not wait.  A server has a context of its own, so that its closing can wait for its replies and for
+ * nothing else.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -72,7 +73,8 @@ link_set_int(void *socket, int option, int value)
 	return zmq_setsockopt(socket, option, &value, sizeof value);
 }
 
-/* No ZMQ_HEARTBEAT_TTL: both ends are ours and ping for themselves; it would only be a second timer for the same thing. */
+/* No ZMQ_HEARTBEAT_TTL: both ends are ours and ping for themselves; it would only be a second timer for the same
+ * thing. */
 int
 link_set_heartbeat(void *socket)
 {
@@ -93,7 +95,9 @@ link_socket_fd(void *socket)
 int
 link_check_path(const char *endpoint)
 {
-	if (strncmp(endpoint, "ipc://", 6) == 0 && strlen(endpoint + 6) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
+	size_t max = sizeof(((struct sockaddr_un *)0)->sun_path) - 1;
+
+	if (strncmp(endpoint, "ipc://", 6) == 0 && strlen(endpoint + 6) > max) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
@@ -101,8 +105,8 @@ link_check_path(const char *endpoint)
 }
 
 #ifdef __SANITIZE_THREAD__
-/* libzmq is not built for the thread sanitizer, which would take its lock-free queues for races.  And a child may make sockets,
- * so threads, of its own. */
+/* libzmq is not built for the thread sanitizer, which would take its lock-free queues for races.  And a child may
+ * make sockets, so threads, of its own. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_options(void);
 

@@ -37,11 +37,11 @@ _Static_assert(sizeof(struct link_frames) <= sizeof(((struct link_msg *)0)->opaq
 static inline struct link_frames *
 link_frames(struct link_msg *m)
 {
-	return (struct link_frames *)(void *)m->opaque;
+	return (struct link_frames *)(void *)m->opaque;	/* cppcheck-suppress ctuuninitvar; an address, no value */
 }
 
-/* The frames after the peer's name.  LINK_OK; LINK_TIMEOUT: nothing there; LINK_FAIL with errno EPROTO: something else was there,
- * read whole, *parts frames; the caller says so. */
+/* The frames after the peer's name.  LINK_OK; LINK_TIMEOUT: nothing there; LINK_FAIL with errno EPROTO: something
+ * else was there, read whole, *parts frames; the caller says so. */
 int link_frames_recv(void *socket, struct link_msg *m, int *parts);
 
 struct link_debts;			/* bytes of large bodies under way, by peer; one thread's */

@@ -46,7 +46,6 @@ int
 link_frames_recv(void *socket, struct link_msg *m, int *parts)
 {
 	struct link_frames *f = link_frames(m);
-	bool more;
 
 	f->live = 0;
 	m->has_body = false;
@@ -55,10 +54,9 @@ link_frames_recv(void *socket, struct link_msg *m, int *parts)
 	if (zmq_msg_recv(&f->head, socket, ZMQ_DONTWAIT) < 0)
 		return errno == EAGAIN || errno == EINTR ? LINK_TIMEOUT : LINK_FAIL;
 	*parts = 1;
-	if ((more = zmq_msg_more(&f->head))) {
+	if (zmq_msg_more(&f->head)) {
 		m->has_body = zmq_msg_recv(&f->body, socket, ZMQ_DONTWAIT) >= 0;
-		more = zmq_msg_more(&f->body);
-		*parts += 1 + drain(socket, more);
+		*parts += 1 + drain(socket, zmq_msg_more(&f->body));
 	}
 	f->live = 1;
 	m->head = zmq_msg_data(&f->head);
@@ -242,7 +240,7 @@ link_body_frame(zmq_msg_t *frame, const struct link_body *body, struct link_debt
 
 	if (body->n <= LINK_COPY_MAX || body->release == NULL)
 		return copied_frame(frame, body);
-	if (d != NULL && (debt = debt_of(d, to)) != NULL) {
+	if (d != NULL && to != NULL && (debt = debt_of(d, to)) != NULL) {
 		owed = atomic_load(&debt->bytes);
 		if (owed > 0 && owed + body->n > LINK_PEER_BYTES) {
 			link_body_drop(body);

@@ -140,8 +140,8 @@ complain(struct link_server *s, const struct link_msg *m, int parts)
 		return;
 	}
 	link_msg_peer_name(m, who, sizeof who);
-	ulog("LIBATMIQ_CAT:101: WARN: Dropped a message of %d frames from %s on %s: a request is a header and at most a body "
-	    "(%lu more dropped since the last such line)", parts, who, s->endpoint, s->unsaid);
+	ulog("LIBATMIQ_CAT:101: WARN: Dropped a message of %d frames from %s on %s: a request is a header and at most "
+	    "a body (%lu more dropped since the last such line)", parts, who, s->endpoint, s->unsaid);
 	s->complained_us = now;
 	s->unsaid = 0;
 }

@@ -1,8 +1,8 @@
 /*
  * ulog - see ulog.h.
  *
- * The file is opened for each line: lines are rare, and an administrator who moves the file away, or the day that changes,
- * needs no care then.
+ * The file is opened for each line: lines are rare, and an administrator who moves the file away, or the day that
+ * changes, needs no care then.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,10 +47,13 @@ ulog_survive_fork(void)
 void
 ulog_program(const char *name)
 {
-	const char *slash = name == NULL ? NULL : strrchr(name, '/');
+	const char *slash;
 
+	if (name == NULL || *name == '\0')
+		name = "?proc";
+	slash = strrchr(name, '/');
 	lock();
-	snprintf(me.program, sizeof me.program, "%s", slash != NULL ? slash + 1 : name != NULL && *name != '\0' ? name : "?proc");
+	snprintf(me.program, sizeof me.program, "%s", slash != NULL ? slash + 1 : name);
 	unlock();
 }
 
@@ -92,6 +95,7 @@ settle(void)
 /* --- one line --- */
 
 #define TAG_MAX 320
+#define GTRID_MAX 96
 
 static size_t	/* "hhmmss.node!process.pid.thread.context: " and the gtrid; me.lock is held */
 put_tag(char *to, const struct tm *tm, int ms)
@@ -125,8 +129,8 @@ append(const struct tm *tm, const char *line, size_t n)
 	ssize_t done;
 
 	snprintf(path, sizeof path, "%s.%02d%02d%02d", me.prefix, tm->tm_mon + 1, tm->tm_mday, tm->tm_year % 100);
-	if (echo_wanted())
-		done = write(STDERR_FILENO, line, n);	/* a courtesy: whether it works does not count */
+	while (echo_wanted() && write(STDERR_FILENO, line, n) < 0 && errno == EINTR)
+		;		/* a courtesy: whether it works does not count */
 	if ((fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666)) < 0)
 		return -1;
 	do
@@ -142,19 +146,17 @@ put_line(const char *text, size_t len)
 	int64_t now = clock_now_us();
 	time_t sec = (time_t)(now / 1000000);
 	struct tm tm = { 0 };
-	char small[1024], *line = small, ids[96] = "";
-	size_t n, want = TAG_MAX + sizeof ids + len + 2;
+	char small[1024], *line = small;
+	size_t n, want = TAG_MAX + GTRID_MAX + len + 2;
 	int rc;
 
 	localtime_r(&sec, &tm);
 	if (want > sizeof small && (line = malloc(want)) == NULL)
 		return -1;
 	n = put_tag(line, &tm, (int)(now / 1000 % 1000));
-	if (gtrid.on) {
-		snprintf(ids, sizeof ids, "gtrid x%lx x%lx x%lx: ", gtrid.x[0], gtrid.x[1], gtrid.x[2]);
-		memcpy(line + n, ids, strlen(ids));
-		n += strlen(ids);
-	}
+	if (gtrid.on)
+		n += (size_t)snprintf(line + n, GTRID_MAX, "gtrid x%lx x%lx x%lx: ", gtrid.x[0], gtrid.x[1],
+		    gtrid.x[2]);
 	memcpy(line + n, text, len);
 	n += len;
 	if (line[n - 1] != '\n')
@@ -176,8 +178,8 @@ greet(void)
 		return;
 	me.greeted = getpid();
 	localtime_r(&sec, &tm);
-	snprintf(text, sizeof text, "%02d-%02d-%04d: atmiq Version " ATMIQ_VERSION ", %d-bit", tm.tm_mon + 1, tm.tm_mday,
-	    tm.tm_year + 1900, (int)sizeof(void *) * 8);
+	snprintf(text, sizeof text, "%02d-%02d-%04d: atmiq Version " ATMIQ_VERSION ", %d-bit", tm.tm_mon + 1,
+	    tm.tm_mday, tm.tm_year + 1900, (int)sizeof(void *) * 8);
 	put_line(text, strlen(text));
 }
 

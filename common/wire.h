@@ -20,7 +20,7 @@ enum wire_kind {
 	WIRE_ENQUEUE = 1,	/* -> WIRE_QREPLY; body: the message's data */
 	WIRE_DEQUEUE,		/* -> WIRE_QREPLY, with body */
 	WIRE_QREPLY,
-	WIRE_QWAIT,		/* -> WIRE_QREPLY: sent once one of the queues has an eligible message, or at the time-out */
+	WIRE_QWAIT,		/* -> WIRE_QREPLY, once one of the queues has an eligible message, or at the time-out */
 	WIRE_CANCEL,		/* no reply: the sender no longer waits for request `target`; forget its action */
 	WIRE_TXEND,		/* -> WIRE_TXREPLY: commit or abort a branch */
 	WIRE_TXREPLY,
@@ -76,7 +76,7 @@ struct wire_dequeue {
 	uint32_t flags;			/* TPQ bits; TPQWAIT makes an action */
 	uint8_t msgid[TMMSGIDLEN], corrid[TMCORRIDLEN];
 	uint32_t timeout_ms;		/* how long the caller will wait; 0: for ever */
-	uint8_t nochange;		/* TPNOCHANGE: only a message of `type`, `subtype` may be taken, else TPEOTYPE */
+	uint8_t nochange;		/* TPNOCHANGE: only a message of `type`, `subtype` is taken, else TPEOTYPE */
 	char type[9], subtype[17];
 };
 
@@ -116,7 +116,7 @@ struct wire_txend {
 	uint8_t logged;			/* TP_CMT_LOGGED: answer after the decision */
 	struct wire_groups groups;	/* all that joined; the first one coordinates */
 };
-struct wire_txreply { uint64_t reqid; int32_t error; int32_t heuristic; };	/* 0, TPEABORT, TPETIME, TPESYSTEM ... */
+struct wire_txreply { uint64_t reqid; int32_t error, heuristic; };	/* error: 0, TPEABORT, TPETIME, TPESYSTEM ... */
 
 struct wire_call {
 	uint64_t reqid;
@@ -147,10 +147,20 @@ struct kv { char *key, *value; };
 struct record { size_t n; struct kv *kv; };
 struct document { size_t n; struct record *rec; };	/* zero-initialise; owned strings; free with document_free() */
 
-struct wire_admin { uint64_t reqid; char op[32]; struct document doc; };	/* doc: one record, the arguments; may be empty */
-struct wire_adminreply { uint64_t reqid; int32_t status; char *text; struct document doc; };	/* status 0: well; text: why not (malloc'ed) */
+struct wire_admin {
+	uint64_t reqid;
+	char op[32];
+	struct document doc;		/* one record, the arguments; may be empty */
+};
+struct wire_adminreply {
+	uint64_t reqid;
+	int32_t status;			/* 0: well */
+	char *text;			/* why not; malloc'ed */
+	struct document doc;
+};
 
-struct record *document_add(struct document *d);	/* a new empty record; NULL when out of memory; valid until the next add */
+/* A new empty record; NULL when out of memory; valid until the next add. */
+struct record *document_add(struct document *d);
 int record_set(struct record *r, const char *key, const char *value);	/* copies; 0 or -1 */
 int record_setf(struct record *r, const char *key, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 const char *record_get(const struct record *r, const char *key);	/* NULL when absent */

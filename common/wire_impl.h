@@ -2,8 +2,8 @@
  * What the codecs in wire_*.c share.  For this folder only.
  *
  * Every frame begins:  0 version, 1 kind, 2 request id (8 bytes).  Kinds with optional fields then have a presence mask
- * of 4 bytes; a field is on the wire only when its bit is on, and its bit is on only when the field is not zero.  So there is
- * one encoding of each struct, and decoders refuse any other.
+ * of 4 bytes; a field is on the wire only when its bit is on, and its bit is on only when the field is not zero.  So
+ * there is one encoding of each struct, and decoders refuse any other.
  */
 #ifndef WIRE_IMPL_H
 #define WIRE_IMPL_H

@@ -9,12 +9,12 @@
  *                10     4  presence mask
  *                14     4  flags, the TPQ bits
  *                18  2+n   queue
- *                          then, each only if its bit is on: tx, timeout_ms (4), deq_time (8), exp_time (8), priority (4),
- *                          delivery_qos and reply_qos (4 + 4), msgid (32), corrid (32), replyqueue (2+n),
- *                          failurequeue (2+n), urcode (8), client (40), type (2+n), subtype (2+n)
+ *                          then, each only if its bit is on: tx, timeout_ms (4), deq_time (8), exp_time (8),
+ *                          priority (4), delivery_qos and reply_qos (4 + 4), msgid (32), corrid (32),
+ *                          replyqueue (2+n), failurequeue (2+n), urcode (8), client (40), type (2+n), subtype (2+n)
  */
-#define ENQUEUE_MASK (HAS_BODY | HAS_TX | HAS_TIMEOUT | HAS_DEQTIME | HAS_EXPTIME | HAS_PRIORITY | HAS_QOS | HAS_MSGID | \
-    HAS_CORRID | HAS_REPLYQ | HAS_FAILUREQ | HAS_URCODE | HAS_CLIENT | HAS_TYPE | HAS_SUBTYPE)
+#define ENQUEUE_MASK (HAS_BODY | HAS_TX | HAS_TIMEOUT | HAS_DEQTIME | HAS_EXPTIME | HAS_PRIORITY | HAS_QOS | \
+    HAS_MSGID | HAS_CORRID | HAS_REPLYQ | HAS_FAILUREQ | HAS_URCODE | HAS_CLIENT | HAS_TYPE | HAS_SUBTYPE)
 
 void
 wire_enqueue_encode(struct wr *w, const struct wire_enqueue *m)
@@ -149,8 +149,8 @@ wire_dequeue_decode(const uint8_t *p, size_t n, struct wire_dequeue *m)
  *                          replyqueue (2+n), failurequeue (2+n), priority (4), delivery_qos and reply_qos (4 + 4),
  *                          urcode (8), client (40), type (2+n), subtype (2+n), queue (2+n), retries (4)
  */
-#define QREPLY_MASK (HAS_BODY | HAS_DOOMED | HAS_DIAGNOSTIC | HAS_GROUP | HAS_MSGID | HAS_CORRID | HAS_REPLYQ | HAS_FAILUREQ | \
-    HAS_PRIORITY | HAS_QOS | HAS_URCODE | HAS_CLIENT | HAS_TYPE | HAS_SUBTYPE | HAS_QUEUE | HAS_RETRIES)
+#define QREPLY_MASK (HAS_BODY | HAS_DOOMED | HAS_DIAGNOSTIC | HAS_GROUP | HAS_MSGID | HAS_CORRID | HAS_REPLYQ | \
+    HAS_FAILUREQ | HAS_PRIORITY | HAS_QOS | HAS_URCODE | HAS_CLIENT | HAS_TYPE | HAS_SUBTYPE | HAS_QUEUE | HAS_RETRIES)
 
 void
 wire_qreply_encode(struct wr *w, const struct wire_qreply *m)

@@ -70,7 +70,8 @@ wire_txreply_decode(const uint8_t *p, size_t n, struct wire_txreply *m)
  *                10     4  presence mask
  *                14     4  flags
  *                18  2+n   service
- *                          then, each only if its bit is on: tx, timeout_ms (4), priority (4), client (40), type, subtype
+ *                          then, each only if its bit is on: tx, timeout_ms (4), priority (4), client (40), type,
+ *                          subtype
  */
 #define CALL_MASK (HAS_BODY | HAS_TX | HAS_TIMEOUT | HAS_PRIORITY | HAS_CLIENT | HAS_TYPE | HAS_SUBTYPE)
 
@@ -125,8 +126,8 @@ wire_call_decode(const uint8_t *p, size_t n, struct wire_call *m)
 void
 wire_reply_encode(struct wr *w, const struct wire_reply *m)
 {
-	uint32_t has = bit_if(m->has_body, HAS_BODY) | bit_if(m->doomed, HAS_DOOMED) | bit_if(m->urcode != 0, HAS_URCODE) |
-	    bit_if(m->groups.n != 0, HAS_GROUPS) | has_type(m->type, m->subtype);
+	uint32_t has = bit_if(m->has_body, HAS_BODY) | bit_if(m->doomed, HAS_DOOMED) |
+	    bit_if(m->urcode != 0, HAS_URCODE) | bit_if(m->groups.n != 0, HAS_GROUPS) | has_type(m->type, m->subtype);
 
 	put_start(w, WIRE_REPLY, m->reqid);
 	wr_u32(w, has);

@@ -19,7 +19,8 @@ uint32_t rd_u32(struct rd *r);
 uint64_t rd_u64(struct rd *r);
 void rd_copy(struct rd *r, void *to, size_t n);
 const uint8_t *rd_view(struct rd *r, size_t n);		/* points into the buffer; NULL when bad or n is 0 */
-/* A string of u16 length without NUL; copied and terminated into `to` of `size` bytes; too long or holding a NUL: bad. */
+/* A string of u16 length without NUL; copied and terminated into `to` of `size` bytes; too long or holding a NUL:
+ * bad. */
 void rd_str(struct rd *r, char *to, size_t size);
 char *rd_strdup(struct rd *r);		/* a string of u32 length; malloc'ed; NULL when bad */
 bool rd_clean_end(const struct rd *r);	/* nothing went wrong and nothing is left over */

@@ -1,6 +1,6 @@
 /*
- * bb: asking BBL, being known to it, and its death.  BBL is played by a thread here, which notes what it hears and answers as
- * told.
+ * bb: asking BBL, being known to it, and its death.  BBL is played by a thread here, which notes what it hears and
+ * answers as told.
  */
 #include "unit.h"
 
@@ -46,7 +46,8 @@ note(const struct wire_admin *q)
 
 	n += (size_t)snprintf(bbl.log + n, sizeof bbl.log - n, "%s", q->op);
 	for (size_t i = 0; q->doc.n > 0 && i < q->doc.rec[0].n; i++)
-		n += (size_t)snprintf(bbl.log + n, sizeof bbl.log - n, " %s=%s", q->doc.rec[0].kv[i].key, q->doc.rec[0].kv[i].value);
+		n += (size_t)snprintf(bbl.log + n, sizeof bbl.log - n, " %s=%s", q->doc.rec[0].kv[i].key,
+		    q->doc.rec[0].kv[i].value);
 	snprintf(bbl.log + n, sizeof bbl.log - n, "\n");
 }
 
@@ -168,8 +169,9 @@ dir_done(void)
 static struct bb_agent *
 given_agent(long srvid, const char *bbl_program)
 {
-	struct bb_agent_conf conf = { .bbl_endpoint = endpoint, .endpoint = "ipc:///x", .group = "GRP", .program = "server",
-	    .clopt = "-A", .grpno = 2, .srvid = srvid, .rqaddr = "", .tuxconfig = "/the/tuxconfig", .bbl_program = bbl_program };
+	struct bb_agent_conf conf = { .bbl_endpoint = endpoint, .endpoint = "ipc:///x", .group = "GRP",
+	    .program = "server", .clopt = "-A", .grpno = 2, .srvid = srvid, .rqaddr = "", .tuxconfig = "/the/tuxconfig",
+	    .bbl_program = bbl_program };
 	struct bb_agent *a = NULL;
 
 	CU_ASSERT_EQUAL_FATAL(bb_agent_start(&conf, &a), 0);
@@ -231,7 +233,8 @@ a_server_is_known_from_start_to_end(void)
 	given_dir();
 	bbl_appears();
 	a = given_agent(10, "");
-	snprintf(want, sizeof want, "register group=GRP srvid=10 pid=%ld grpno=2 program=server endpoint=ipc:///x clopt=-A", (long)getpid());
+	snprintf(want, sizeof want, "register group=GRP srvid=10 pid=%ld grpno=2 program=server endpoint=ipc:///x "
+	    "clopt=-A", (long)getpid());
 	CU_ASSERT_TRUE(bbl_hears(want));
 	CU_ASSERT_EQUAL(bb_agent_advertise(a, "STRING", "stringfn"), 0);
 	CU_ASSERT_TRUE(bbl_hears("service=STRING function=stringfn"));

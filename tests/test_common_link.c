@@ -770,7 +770,7 @@ bytes_that_are_no_protocol_are_survived(void)
 	}
 	c = client();
 	CU_ASSERT_EQUAL(ask(c, "next"), LINK_OK);
-	do {			/* an old dialect has no greeting, so junk may be a message; wire_peek() is there for that */
+	do {			/* an old dialect has no greeting, so junk may be a message: no frame of ours */
 		CU_ASSERT_EQUAL_FATAL(link_server_recv(s, &m, in_ms(10000), -1), LINK_OK);
 		answer(s, &m);
 		next = m.head_len == 4 && memcmp(m.head, "next", 4) == 0;
@@ -951,7 +951,9 @@ an_exit_never_waits_for_unsent_data(void)
 static void
 the_run_directory_is_made_and_checked(void)
 {
-	static const struct { unsigned perm, mode; } cases[] = { { 0600, 0700 }, { 0660, 0770 }, { 0666, 01777 }, { 0640, 0770 } };
+	static const struct { unsigned perm, mode; } cases[] = {
+		{ 0600, 0700 }, { 0660, 0770 }, { 0666, 01777 }, { 0640, 0770 },
+	};
 	char run[128], other[128];
 	struct stat st;
 

@@ -381,8 +381,11 @@ damaged_bytes_are_refused_or_are_another_struct(void)
 				any_free(k, &went);
 			}
 			p = exact(w.p, w.len);
-			for (unsigned hits = 1 + dice(3); hits > 0; hits--)
-				p[dice(2) ? dice((unsigned)w.len) : 10 + dice(6) % ((unsigned)w.len - 10)] ^= (uint8_t)(1u << dice(8));
+			for (unsigned hits = 1 + dice(3); hits > 0; hits--) {	/* half of them near the presence mask */
+				size_t at = dice(2) ? dice((unsigned)w.len) : 10 + dice(6) % (w.len - 10);
+
+				p[at] ^= (uint8_t)(1u << dice(8));
+			}
 			if (k->decode(p, w.len, &came) == 0) {
 				k->encode(&again, &came);
 				CU_ASSERT_TRUE(again.len == w.len && memcmp(again.p, p, w.len) == 0);
