@@ -217,7 +217,7 @@ command_print(const struct words *cmd)
 int
 build_run(const struct build_line *l)
 {
-	struct words cmd = { 0 };
+	static struct words cmd;
 	int status;
 	pid_t pid;
 

@@ -18,8 +18,8 @@ usage(void)
 int
 main(int argc, char **argv)
 {
-	struct build_line line = { .out = "a.out" };
-	struct build_rm rm = { 0 };
+	static struct build_line line = { .out = "a.out" };
+	static struct build_rm rm;
 	const char *rmname = NULL;
 	bool workstation = false;
 	int c;

@@ -138,8 +138,8 @@ source_write(FILE *f, const struct build_rm *rm)
 int
 main(int argc, char **argv)
 {
-	struct build_line line = { .out = "SERVER" };
-	struct build_rm rm = { 0 };
+	static struct build_line line = { .out = "SERVER" };
+	static struct build_rm rm;
 	const char *rmname = NULL;
 	bool keep = false;
 	void *file;

@@ -21,6 +21,7 @@
 
 /* A global transaction id: when it began, by which process, and what cannot be guessed. */
 struct gtrid { uint8_t us[8]; uint8_t pid[4]; uint8_t count[4]; uint8_t random[12]; };
+_Static_assert(offsetof(struct gtrid, us) == WIRE_GTRID_TIME, "queue managers look there");
 
 static void
 put_be(uint8_t *to, size_t n, uint64_t v)
