@@ -311,8 +311,13 @@ crash_queue(int kills)
 }
 
 static const char service[] =
-    "#include <string.h>\n#include \"atmi.h\"\n"
-    "void REQUEST(TPSVCINFO *m) { tpreturn(TPSUCCESS, 0, m->data, 0, 0); }\n";
+    "#include <stdio.h>\n#include <time.h>\n#include \"atmi.h\"\n"
+    "void REQUEST(TPSVCINFO *m)\n{\n"
+    "\tstatic FILE *f;\n\tstruct timespec t;\n"
+    "\tif (f == NULL && (f = fopen(\"attempts\", \"a\")) != NULL)\n\t\tsetvbuf(f, NULL, _IOLBF, 0);\n"
+    "\tclock_gettime(CLOCK_REALTIME, &t);\n"
+    "\tif (f != NULL)\n\t\tfprintf(f, \"%ld.%06ld %.12s\\n\", (long)t.tv_sec, t.tv_nsec / 1000, m->data);\n"
+    "\ttpreturn(TPSUCCESS, 0, m->data, 0, 0);\n}\n";
 
 void
 crash_forward(int kills)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 static FILE *out;
-static int me, seq;
+static int me, seq, taken;
 static unsigned seed;
 
 bool
@@ -89,8 +89,10 @@ take_one(const char *queue, int q)
 			tpabort(0);
 		else
 			word = outcome(tpcommit(0));
-		if (q < CRASH_CLIENTS && strcmp(word, "ok") == 0)
-			last_own = s;
+		if (strcmp(word, "ok") == 0) {
+			taken++;
+			last_own = q < CRASH_CLIENTS ? s : last_own;
+		}
 		fprintf(out, "D %d %d %d %s\n", q, producer, s, word);
 	}
 	fflush(out);
@@ -111,8 +113,8 @@ crash_client(int argc, char **argv)
 	while (!asked_to_stop(argv[4])) {
 		bool mine = !forward && rand_r(&seed) % 2 == 0;
 		int q = forward ? CRASH_CLIENTS + 1 : mine ? me : CRASH_CLIENTS;
-		/* A little more going in than out, up to a point, so that the queues are seldom empty. */
-		if (rand_r(&seed) % 100u < (seq < 8000 ? 52u : 45u))
+		/* A little more going in than out, up to a point, so that the queues are seldom empty and never full. */
+		if (rand_r(&seed) % 100u < (seq < taken + 200 ? 52u : 5u))
 			send_one(forward ? "REQUEST" : mine ? own : "SHARED", q, forward ? "ANSWER" : NULL);
 		else
 			take_one(forward ? "ANSWER" : mine ? own : "SHARED", q);

@@ -78,6 +78,35 @@ what_was_not_committed_is_undone_by_the_kill(void)
 	given_done(g);
 }
 
+/* What the old queue manager held is lost with it; the new one must not commit the rest of the transaction alone. */
+static void
+a_transaction_does_not_outlive_its_queue_manager_by_half(void)
+{
+	struct given *g = given_queues();
+	char *data = tpalloc("STRING", NULL, 64);
+	TPQCTL ctl = { .flags = TPNOFLAGS };
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		put("ORDERS", "an order");
+		GIVEN_CALL_OK(tpbegin(60, 0));
+		EXPECT(take_within("ORDERS", 10), "an order");
+		kill_and_await(g, "TMQUEUE");
+		snprintf(data, 64, "its answer");
+		if (i == 1)
+			nap_ms(300);		/* so that the loss is seen before the next call, or in it */
+		ctl.flags = TPNOFLAGS;
+		if (tpenqueue("QSPACE", "ANSWERS", &ctl, data, 0, 0) == -1)
+			tpabort(0);
+		else
+			CU_ASSERT_EQUAL(tpcommit(0), -1);
+		EXPECT(take_within("ORDERS", 10), "an order");
+		CU_ASSERT_PTR_NULL(take("ANSWERS"));
+	}
+	tpfree(data);
+	given_done(g);
+}
+
 /* An administrator's open qmadmin notices nothing, and clients work again within two seconds. */
 static void
 an_open_qmadmin_outlives_the_queue_manager(void)
@@ -312,6 +341,7 @@ main(void)
 	static const struct unit_test tests[] = {
 		UNIT(acknowledged_messages_survive_the_queue_manager),
 		UNIT(what_was_not_committed_is_undone_by_the_kill),
+		UNIT(a_transaction_does_not_outlive_its_queue_manager_by_half),
 		UNIT(an_open_qmadmin_outlives_the_queue_manager),
 		UNIT(without_the_bulletin_board_work_goes_on_and_it_comes_back),
 		UNIT(a_second_queue_manager_stands_by_and_takes_over),

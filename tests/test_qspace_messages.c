@@ -249,7 +249,7 @@ empty_and_large_bodies_and_everything_the_sender_gave(void)
 		CU_ASSERT_EQUAL_FATAL(take(g, NULL, "orders", NULL, &m), 0);
 		CU_ASSERT_TRUE(m->has_body);
 		CU_ASSERT_EQUAL(m->body_len, sizes[i]);
-		CU_ASSERT_EQUAL(memcmp(m->body, big, sizes[i]), 0);
+		CU_ASSERT_TRUE(sizes[i] == 0 || memcmp(m->body, big, sizes[i]) == 0);
 		CU_ASSERT_EQUAL(m->urcode, -7);
 		CU_ASSERT_EQUAL(m->cltid[3], 4);
 		CU_ASSERT_EQUAL(m->appkey, 5);

@@ -539,9 +539,9 @@ transaction_older_than_the_server_is_refused(void)
 	int64_t begun = clock_now_us() - 1000;
 
 	given_space(0);
+	wr_u64(&w, (uint64_t)begun);		/* WIRE_GTRID_TIME */
 	for (int i = 0; i < 16; i++)
 		wr_u8(&w, (uint8_t)i);
-	wr_u64(&w, (uint64_t)begun);
 	e.tx.gtrid_len = (uint8_t)w.len;
 	memcpy(e.tx.gtrid, w.p, w.len);
 	e.tx.timeout_ms = 60000;

@@ -8,7 +8,6 @@
 
 #define BUCKETS 1024
 #define KEEP_US (600 * INT64_C(1000000))	/* how long after its deadline a transaction nobody ended is remembered */
-#define GTRID_TIME_AT 16	/* see wire.h */
 #define LONG_AGO_US (30 * INT64_C(86400) * 1000000)
 #define SWEEP_US (60 * INT64_C(1000000))
 
@@ -107,7 +106,7 @@ begun_before(const struct wire_tx *tx, int64_t us)
 	struct rd r = { .p = tx->gtrid, .left = tx->gtrid_len };
 	uint64_t begun;
 
-	rd_view(&r, GTRID_TIME_AT);
+	rd_view(&r, WIRE_GTRID_TIME);
 	begun = rd_u64(&r);
 	return !r.bad && begun < (uint64_t)us && begun > (uint64_t)(us - LONG_AGO_US);
 }
