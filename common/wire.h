@@ -31,10 +31,10 @@ enum wire_kind {
 };
 
 /*
- * Bytes of a global transaction id.  Its bytes 16 to 23 are the time of tpbegin(), clock_now_us(), big-endian: a TMQUEUE
+ * Bytes of a global transaction id.  The 8 bytes at WIRE_GTRID_TIME are the time of tpbegin(), clock_now_us(), big-endian: a TMQUEUE
  * opens no branch for a transaction older than itself, for it may have forgotten what that transaction did here.
  */
-#define WIRE_GTRID_TIME 0	/* in one that libatmiq made: where the time it began stands, 8 bytes, microseconds since the epoch */
+#define WIRE_GTRID_TIME 0
 #define WIRE_GTRID_MAX 32
 #define WIRE_NAME 128		/* service, queue and space names, NUL included */
 #define WIRE_GROUP 32		/* group names, NUL included */

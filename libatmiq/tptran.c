@@ -7,6 +7,7 @@
  *
  * Nothing is sent to begin.  Replies tell which group's queue manager opened a branch; the end is sent to those.
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -21,6 +22,7 @@
 
 /* A global transaction id: when it began, by which process, and what cannot be guessed. */
 struct gtrid { uint8_t us[8]; uint8_t pid[4]; uint8_t count[4]; uint8_t random[12]; };
+_Static_assert(offsetof(struct gtrid, us) == WIRE_GTRID_TIME, "queue managers read the time there");
 _Static_assert(offsetof(struct gtrid, us) == WIRE_GTRID_TIME, "queue managers look there");
 
 static void
