@@ -15,7 +15,7 @@
 #include "device.h"
 #include "qspace.h"
 
-static char dir[] = "/tmp/bench_store.XXXXXX", device[64];
+static char dir[256], device[300];
 static char body[1024];
 
 static void
@@ -146,12 +146,14 @@ main(int argc, char **argv)
 	double seconds = argc > 1 ? atof(argv[1]) : 2;
 	long messages = argc > 2 ? atol(argv[2]) : 1000000;
 	struct qspace *qs;
-	char cmd[64];
+	const char *tmp = getenv("TMPDIR");
+	char cmd[300];
 	int64_t from;
 
+	snprintf(dir, sizeof dir, "%s/bench_store.XXXXXX", tmp != NULL ? tmp : "/tmp");
 	if (mkdtemp(dir) == NULL)
 		return 1;
-	setenv("ULOGPFX", dir, 0);
+	setenv("ULOGPFX", "/nonexistent/ULOG", 0);
 	memset(body, 'x', sizeof body);
 	space_make(messages);
 	qs = space_open();
@@ -171,6 +173,6 @@ main(int argc, char **argv)
 		printf("%ld MB resident\n", rss_kb() / 1024);
 		qspace_close(qs);
 	}
-	snprintf(cmd, sizeof cmd, "rm -rf %s %s.*", dir, dir);
+	snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
 	return system(cmd) != 0;
 }

@@ -23,7 +23,10 @@ qspace_batch_begin(struct qspace *qs)
 		return rc;
 	*b = (struct batch){ .open = true, .no = no, .used = qs->used, .seq_limit = qs->seq_limit, .next_queue = qs->next_queue };
 	memcpy(b->expired_to, qs->expired_to, sizeof b->expired_to);
-	return 0;
+	if ((rc = segments_begin(qs)) == 0)
+		return 0;
+	qspace_batch_abort(qs);
+	return rc;
 }
 
 int
@@ -90,6 +93,8 @@ batch_write_counters(struct qspace *qs)
 	struct batch *b = &qs->batch;
 	int rc;
 
+	if (b->durable && (rc = segments_write(qs)) != 0)
+		return rc;
 	for (struct queue *q = b->queues; q != NULL; q = q->touched_next) {
 		if (q->dying)
 			continue;
@@ -161,6 +166,7 @@ qspace_batch_abort(struct qspace *qs)
 		env_error(qs, N_TABLES, "abort", rc);
 	b->txn = NULL;
 	qs->n_events = 0;
+	segments_abort(qs);
 	threshold_forget(qs);
 	qs->seq_limit = b->seq_limit;
 	qs->next_queue = b->next_queue;

@@ -13,7 +13,6 @@
 #include "qspace_impl.h"
 
 static const struct { const char *name; DBTYPE type; } tables[N_TABLES] = {
-	[T_MESSAGES]  = { "messages",  DB_HEAP },
 	[T_ORDER]     = { "order",     DB_BTREE },
 	[T_DELAYED]   = { "delayed",   DB_BTREE },
 	[T_EXPIRY]    = { "expiry",    DB_BTREE },
@@ -83,14 +82,22 @@ say_db_error(const DB_ENV *e, const char *prefix, const char *msg)
 }
 
 int
-env_error(struct qspace *qs, enum table t, const char *what, int dbrc)
+env_error_at(struct qspace *qs, const char *file, const char *what, int dbrc)
 {
 	if (dbrc == DB_RUNRECOVERY)
 		qs->env.panicked = true;
 	if (may_say(qs))
-		ulog("QM_CAT:1350: ERROR: queue space %s: %s: %s%s%s%s: %s", qs->params.name, what, qs->dir,
-		    t < N_TABLES ? "/" : "", t < N_TABLES ? tables[t].name : "", t < N_TABLES ? ".db" : "", db_strerror(dbrc));
+		ulog("QM_CAT:1350: ERROR: queue space %s: %s: %s/%s: %s", qs->params.name, what, qs->dir, file, db_strerror(dbrc));
 	return dbrc > 0 ? QMEOS : QMESYSTEM;
+}
+
+int
+env_error(struct qspace *qs, enum table t, const char *what, int dbrc)
+{
+	char file[32];
+
+	snprintf(file, sizeof file, "%s.db", t < N_TABLES ? tables[t].name : "messages.*");
+	return env_error_at(qs, t == N_TABLES ? "" : file, what, dbrc);
 }
 
 static size_t	/* Half of what the space may hold, within sense; what is only in memory must fit beside it. */
@@ -102,23 +109,34 @@ cache_bytes(const struct qspace_params *p)
 	return c + 3 * (size_t)(p->nonpersistent_bytes > 0 ? p->nonpersistent_bytes : 0);
 }
 
-static int
-table_open(struct qspace *qs, enum table t, bool np)
+int
+env_db_open(struct qspace *qs, const char *name, DBTYPE type, bool np, DB **out)
 {
-	struct env *env = &qs->env;
-	char name[32];
 	DB *db;
 	int rc;
 
-	if ((rc = db_create(&db, env->e, 0)) != 0)
-		return env_error(qs, t, "open", rc);
-	env->db[np][t] = db;
+	*out = NULL;
+	if ((rc = db_create(&db, qs->env.e, 0)) != 0)
+		return env_error_at(qs, name, "open", rc);
 	if ((rc = db->set_pagesize(db, DISK_PAGE)) == 0)
 		rc = db->set_flags(db, np ? DB_TXN_NOT_DURABLE : DB_CHKSUM);
-	snprintf(name, sizeof name, np ? "np_%s" : "%s.db", tables[t].name);
 	if (rc == 0)
-		rc = db->open(db, NULL, np ? NULL : name, np ? name : NULL, tables[t].type, DB_CREATE | DB_AUTO_COMMIT, 0600);
-	return rc == 0 ? 0 : env_error(qs, t, "open", rc);
+		rc = db->open(db, NULL, np ? NULL : name, np ? name : NULL, type, DB_CREATE | DB_AUTO_COMMIT, 0600);
+	if (rc != 0) {
+		(void)db->close(db, DB_NOSYNC);
+		return env_error_at(qs, name, "open", rc);
+	}
+	*out = db;
+	return 0;
+}
+
+static int
+table_open(struct qspace *qs, enum table t, bool np)
+{
+	char name[32];
+
+	snprintf(name, sizeof name, np ? "np_%s" : "%s.db", tables[t].name);
+	return env_db_open(qs, name, tables[t].type, np, &qs->env.db[np][t]);
 }
 
 int
@@ -149,7 +167,7 @@ env_open(struct qspace *qs)
 	for (int t = 0; t < N_MESSAGE_TABLES && qs->params.nonpersistent_bytes > 0; t++)
 		if ((rc = table_open(qs, t, true)) != 0)
 			return rc;
-	return 0;
+	return segments_load(qs);
 }
 
 void
@@ -162,6 +180,7 @@ env_close(struct qspace *qs, bool checkpoint)
 		return;
 	if (checkpoint && !env->panicked && (rc = env->e->txn_checkpoint(env->e, 0, 0, DB_FORCE)) != 0)
 		env_error(qs, N_TABLES, "last checkpoint", rc);
+	segments_close(qs, checkpoint && !env->panicked ? 0 : DB_NOSYNC);
 	for (int np = 0; np < 2; np++)
 		for (int t = 0; t < N_TABLES; t++)
 			if (env->db[np][t] != NULL) {
@@ -234,43 +253,6 @@ table_get_alloc(struct qspace *qs, enum table t, bool np, const void *k, size_t 
 	*v = rc == 0 ? val.data : NULL;
 	*vn = val.size;
 	return rc == 0 || rc == DB_NOTFOUND ? rc : batch_dead(qs, env_error(qs, t, "get", rc));
-}
-
-int
-heap_add(struct qspace *qs, bool np, const void *rec, size_t n, struct rid *rid)
-{
-	DB_HEAP_RID r = { 0 };
-	DBT key = { .data = &r, .size = sizeof r, .ulen = sizeof r, .flags = DB_DBT_USERMEM };
-	DBT val = { .data = (void *)(uintptr_t)rec, .size = (uint32_t)n };
-	DB *db = table_of(qs, T_MESSAGES, np);
-	int rc = batch_write(qs, np);
-
-	if (rc == 0 && (rc = db->put(db, qs->batch.txn, &key, &val, DB_APPEND)) != 0)
-		rc = batch_dead(qs, env_error(qs, T_MESSAGES, "append", rc));
-	rid->page = r.pgno;
-	rid->slot = r.indx;
-	return rc;
-}
-
-int
-heap_get(struct qspace *qs, bool np, struct rid rid, void *to, size_t cap, size_t *n)
-{
-	DB_HEAP_RID r = { .pgno = rid.page, .indx = rid.slot };
-	DBT key = { .data = &r, .size = sizeof r, .ulen = sizeof r, .flags = DB_DBT_USERMEM };
-	DBT val = { .data = to, .ulen = (uint32_t)cap, .dlen = (uint32_t)cap, .flags = DB_DBT_USERMEM | DB_DBT_PARTIAL };
-	DB *db = table_of(qs, T_MESSAGES, np);
-	int rc = db->get(db, qs->batch.txn, &key, &val, 0);
-
-	*n = val.size;
-	return rc == 0 || rc == DB_NOTFOUND ? rc : batch_dead(qs, env_error(qs, T_MESSAGES, "get", rc));
-}
-
-int
-heap_del(struct qspace *qs, bool np, struct rid rid)
-{
-	DB_HEAP_RID r = { .pgno = rid.page, .indx = rid.slot };
-
-	return table_del(qs, T_MESSAGES, np, &r, sizeof r);
 }
 
 /* --- walking --- */

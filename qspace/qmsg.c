@@ -132,13 +132,14 @@ oval_encode(uint8_t to[OVAL_MAX], const struct oval *v)
 
 	*p++ = OVAL_VERSION;
 	*p++ = (uint8_t)(v->flags | (v->retries > 0 ? OVAL_RETRIED : 0));
-	be32(p, v->rid.page);
-	p[4] = (uint8_t)(v->rid.slot >> 8);
-	p[5] = (uint8_t)v->rid.slot;
-	be64(p + 6, v->seq);
-	be32(p + 14, v->bytes);
-	be64(p + 18, (uint64_t)v->expires_us);
-	p += 26;
+	be32(p, v->rid.segment);
+	be32(p + 4, v->rid.page);
+	p[8] = (uint8_t)(v->rid.slot >> 8);
+	p[9] = (uint8_t)v->rid.slot;
+	be64(p + 10, v->seq);
+	be32(p + 18, v->bytes);
+	be64(p + 22, (uint64_t)v->expires_us);
+	p += 30;
 	if (v->retries > 0) {
 		be32(p, v->retries);
 		be64(p + 4, (uint64_t)v->failed_us);
@@ -151,17 +152,18 @@ int
 oval_decode(const uint8_t *p, size_t n, struct oval *v)
 {
 	memset(v, 0, sizeof *v);
-	if (n < 28 || p[0] != OVAL_VERSION || n != (p[1] & OVAL_RETRIED ? 40u : 28u))
+	if (n < 32 || p[0] != OVAL_VERSION || n != (p[1] & OVAL_RETRIED ? 44u : 32u))
 		return -1;
 	v->flags = p[1] & (uint8_t)~OVAL_RETRIED;
-	v->rid.page = get32(p + 2);
-	v->rid.slot = (uint16_t)(p[6] << 8 | p[7]);
-	v->seq = get64(p + 8);
-	v->bytes = get32(p + 16);
-	v->expires_us = (int64_t)get64(p + 20);
-	if (n == 40) {
-		v->retries = get32(p + 28);
-		v->failed_us = (int64_t)get64(p + 32);
+	v->rid.segment = get32(p + 2);
+	v->rid.page = get32(p + 6);
+	v->rid.slot = (uint16_t)(p[10] << 8 | p[11]);
+	v->seq = get64(p + 12);
+	v->bytes = get32(p + 20);
+	v->expires_us = (int64_t)get64(p + 24);
+	if (n == 44) {
+		v->retries = get32(p + 32);
+		v->failed_us = (int64_t)get64(p + 36);
 	}
 	return 0;
 }

@@ -46,7 +46,7 @@ uint64_t get64(const uint8_t *from);
 
 #define RECORD_VERSION 1
 #define RECORD_HEAD_MAX 1024	/* no record's header is longer */
-struct rid { uint32_t page; uint16_t slot; };
+struct rid { uint32_t segment, page; uint16_t slot; };
 enum { OV_NP = 1, OV_CORRID = 2, OV_ALIAS = 4 };
 struct oval {			/* what the order table has of a message: all that selection needs */
 	struct rid rid;
@@ -96,12 +96,16 @@ bool is_held(const struct qspace *qs, uint64_t seq);
 
 /* --- env.c: Berkeley DB --- */
 
-enum table { T_MESSAGES, T_ORDER, T_DELAYED, T_EXPIRY, T_CORRID, T_ALIAS, N_MESSAGE_TABLES,
-	T_QUEUES = N_MESSAGE_TABLES, T_SPACE, T_BRANCHES, T_DECISIONS, N_TABLES };
+enum table { T_ORDER, T_DELAYED, T_EXPIRY, T_CORRID, T_ALIAS, N_MESSAGE_TABLES,
+	T_QUEUES = N_MESSAGE_TABLES, T_SPACE, T_BRANCHES, T_DECISIONS, N_TABLES,
+	T_MESSAGES };		/* segment.c has it; a name for log lines */
 struct keeper;
+struct segment;
+struct segments { struct segment *all, *current; uint32_t next_no; bool full; int64_t looked_us; };
 struct env {
 	DB_ENV *e;
 	DB *db[2][N_TABLES];
+	struct segments seg[2];	/* the messages table */
 	struct keeper *keeper;	/* spare log files and checkpoints */
 	_Atomic int64_t said_from_us;	/* log lines of this second */
 	atomic_int said;
@@ -110,21 +114,32 @@ struct env {
 int env_open(struct qspace *qs);
 void env_close(struct qspace *qs, bool checkpoint);
 int env_error(struct qspace *qs, enum table t, const char *what, int dbrc);	/* logs; the QME code */
+int env_error_at(struct qspace *qs, const char *file, const char *what, int dbrc);
+int env_db_open(struct qspace *qs, const char *name, DBTYPE type, bool np, DB **out);
 const char *table_name(enum table t);
 /* In the batch's transaction, which the first write begins.  get and del may answer DB_NOTFOUND. */
 int table_put(struct qspace *qs, enum table t, bool np, const void *k, size_t kn, const void *v, size_t vn);
 int table_get(struct qspace *qs, enum table t, bool np, const void *k, size_t kn, void *v, size_t cap, size_t *vn);
 int table_get_alloc(struct qspace *qs, enum table t, bool np, const void *k, size_t kn, uint8_t **v, size_t *vn);
 int table_del(struct qspace *qs, enum table t, bool np, const void *k, size_t kn);
-int heap_add(struct qspace *qs, bool np, const void *rec, size_t n, struct rid *rid);
-int heap_get(struct qspace *qs, bool np, struct rid rid, void *to, size_t cap, size_t *n);	/* at most cap bytes of it */
-int heap_del(struct qspace *qs, bool np, struct rid rid);
 /* Walk a btree upward from `from`, itself included.  The entry's bytes are valid until the next step. */
 struct walk { DBC *c; enum table t; const uint8_t *k, *v; size_t kn, vn; };
 int walk_first(struct qspace *qs, struct walk *w, enum table t, bool np, const void *from, size_t n);
 int walk_next(struct qspace *qs, struct walk *w);
 void walk_end(struct qspace *qs, struct walk *w);
 extern int (*_Atomic env_fault)(int fd, size_t n);	/* tests: not NULL, called before a write; an errno makes it fail */
+
+/* --- segment.c: the messages table, in files of one heap region each --- */
+
+int segments_load(struct qspace *qs);
+void segments_close(struct qspace *qs, uint32_t flags);
+int segments_begin(struct qspace *qs);	/* at the beginning of a batch */
+int segments_write(struct qspace *qs);	/* with the batch: what lives where */
+void segments_abort(struct qspace *qs);
+/* bytes: of the body, the same when it is added and when it is deleted.  get and del may answer DB_NOTFOUND. */
+int heap_add(struct qspace *qs, bool np, const void *rec, size_t n, uint32_t bytes, struct rid *rid);
+int heap_get(struct qspace *qs, bool np, struct rid rid, void *to, size_t cap, size_t *n);	/* at most cap bytes of it */
+int heap_del(struct qspace *qs, bool np, struct rid rid, uint32_t bytes);
 
 /* --- spare.c: zero-filled log files, made ahead of time; checkpoints --- */
 
@@ -256,7 +271,7 @@ struct batch {
 	struct used used;	/* as it was; likewise: */
 	uint64_t seq_limit; uint32_t next_queue;
 	uint8_t expired_to[2][16];
-	struct queue *queues; struct branch *branches;	/* touched */
+	struct queue *queues; struct branch *branches; struct segment *segments;	/* touched */
 	uint64_t enqueues, dequeues;
 };
 int batch_write(struct qspace *qs, bool np);	/* before each write: a transaction is there */

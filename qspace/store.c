@@ -199,7 +199,7 @@ store_put(struct qspace *qs, struct queue *q, struct newmsg *m, int64_t now)
 	int rc;
 
 	queue_count(qs, q, &m->v, 1);
-	if ((rc = heap_add(qs, np, m->rec, m->rec_len, &m->v.rid)) != 0 || (rc = place_write(qs, &m->key, &m->v, &at)) != 0)
+	if ((rc = heap_add(qs, np, m->rec, m->rec_len, m->v.bytes, &m->v.rid)) != 0 || (rc = place_write(qs, &m->key, &m->v, &at)) != 0)
 		return rc;
 	if (m->v.flags & OV_CORRID) {
 		be64(seq, m->v.seq);
@@ -217,9 +217,9 @@ store_put(struct qspace *qs, struct queue *q, struct newmsg *m, int64_t now)
 static int
 record_damaged(struct qspace *qs, const struct queue *q, const struct oval *v)
 {
-	ulog("QM_CAT:1353: ERROR: queue space %s, queue %s: record of message %llu at page %u slot %u of %s/messages.db is not "
-	    "the message that belongs there", qs->params.name, q->p.name, (unsigned long long)v->seq, v->rid.page,
-	    v->rid.slot, qs->dir);
+	ulog("QM_CAT:1353: ERROR: queue space %s, queue %s: record of message %llu at page %u slot %u of %s/messages.%u.db is "
+	    "not the message that belongs there", qs->params.name, q->p.name, (unsigned long long)v->seq, v->rid.page,
+	    v->rid.slot, qs->dir, v->rid.segment);
 	return batch_dead(qs, QMESYSTEM);
 }
 
@@ -291,7 +291,7 @@ store_remove(struct qspace *qs, struct queue *q, const struct okey *k, const str
 			return rc;
 		window_remove(q, k->b, k->n);
 	}
-	if ((rc = heap_del(qs, np, v->rid)) != 0)
+	if ((rc = heap_del(qs, np, v->rid, v->bytes)) != 0)
 		return rc == DB_NOTFOUND ? record_damaged(qs, q, v) : rc;
 	if ((v->flags & OV_CORRID) && (rc = must_del(qs, T_CORRID, np, key, corrid_key(key, k, corrid))) != 0)
 		return rc;

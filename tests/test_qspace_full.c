@@ -193,7 +193,7 @@ a_damaged_page_is_reported(void)
 		put(g, "orders", "a message that fills some pages of the heap, for there are many of them; see how long it is");
 	put(g, "other", "fine");
 	qspace_close(g->qs);
-	snprintf(path, sizeof path, "%s.d/QS/messages.db", g->device);
+	snprintf(path, sizeof path, "%s.d/QS/messages.1.db", g->device);
 	f = fopen(path, "r+");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
 	memset(junk, 0x5a, sizeof junk);

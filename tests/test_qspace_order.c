@@ -138,7 +138,7 @@ records_come_back_and_damaged_ones_do_not(void)
 static void
 order_values_come_back(void)
 {
-	struct oval v = { .rid = { 70000, 300 }, .seq = 5, .bytes = 1 << 20, .flags = OV_CORRID, .expires_us = 99 }, back;
+	struct oval v = { .rid = { 3, 70000, 300 }, .seq = 5, .bytes = 1 << 20, .flags = OV_CORRID, .expires_us = 99 }, back;
 	uint8_t b[OVAL_MAX];
 	size_t n;
 
@@ -147,6 +147,7 @@ order_values_come_back(void)
 		v.failed_us = retries ? 1234 : 0;
 		n = oval_encode(b, &v);
 		CU_ASSERT_EQUAL(oval_decode(b, n, &back), 0);
+		CU_ASSERT_EQUAL(back.rid.segment, 3);
 		CU_ASSERT_EQUAL(back.rid.page, 70000);
 		CU_ASSERT_EQUAL(back.rid.slot, 300);
 		CU_ASSERT_EQUAL(back.retries, retries);

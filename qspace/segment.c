@@ -1,0 +1,314 @@
+/*
+ * segment - the messages table, in pieces of one heap file each.
+ *
+ * Berkeley DB looks for room in a heap from the earliest region with a deletion on, and fetches each page that might do: with
+ * 10^6 messages behind a dequeue that was 300,000 pages for one enqueue.  So a heap is never let grow beyond one region
+ * (64 MB): we append to one segment until its last pages are reached, then to the emptiest one that is mostly free, else to a
+ * new one.  Each pass goes over a segment's pages once, so a search costs less than a page fetch a message, whatever is stored.
+ *
+ * Table `space`, key 'g' and the number: how much lives in a segment, written with each batch that changes it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "qspace_impl.h"
+
+#define SEGMENT_VERSION 1
+enum {
+	LAST_PAGE = 15900,		/* of the 16,280 that one region of 4 KiB pages maps */
+	MOSTLY_FREE = 24 << 20,		/* a segment with less alive is used again */
+	HEADER_WEIGHT = 200,
+	EMPTY_KEPT = 2,
+	REMOVE_EVERY_US = 200000
+};
+
+struct segment {
+	uint32_t no;
+	DB *db;				/* NULL: not opened yet */
+	int64_t records, weight;	/* alive */
+	uint64_t batch;			/* the batch that saved these: */
+	int64_t saved_records, saved_weight;
+	struct segment *touched_next;
+	UT_hash_handle hh;
+};
+
+static void
+segment_name(char *to, size_t size, bool np, uint32_t no)
+{
+	snprintf(to, size, np ? "np_messages.%u" : "messages.%u.db", no);
+}
+
+static int
+segment_error(struct qspace *qs, bool np, const struct segment *s, const char *what, int dbrc)
+{
+	char name[32];
+
+	segment_name(name, sizeof name, np, s->no);
+	return batch_dead(qs, env_error_at(qs, name, what, dbrc));
+}
+
+static struct segment *
+segment_find(struct qspace *qs, bool np, uint32_t no)
+{
+	struct segment *s;
+
+	HASH_FIND(hh, qs->env.seg[np].all, &no, sizeof no, s);
+	return s;
+}
+
+static struct segment *
+segment_add(struct qspace *qs, bool np, uint32_t no)
+{
+	struct segments *g = &qs->env.seg[np];
+	struct segment *s = calloc(1, sizeof *s);
+
+	if (s == NULL)
+		return NULL;
+	s->no = no;
+	if (no >= g->next_no)
+		g->next_no = no + 1;
+	HASH_ADD(hh, g->all, no, sizeof s->no, s);
+	return s;
+}
+
+static int
+segment_open(struct qspace *qs, bool np, struct segment *s)
+{
+	char name[32];
+	int rc;
+
+	if (s->db != NULL)
+		return 0;
+	segment_name(name, sizeof name, np, s->no);
+	rc = env_db_open(qs, name, DB_HEAP, np, &s->db);
+	return rc == 0 ? 0 : batch_dead(qs, rc);
+}
+
+static int
+segment_close(struct qspace *qs, bool np, struct segment *s, uint32_t flags)
+{
+	int rc = s->db == NULL ? 0 : s->db->close(s->db, flags);
+
+	s->db = NULL;
+	return rc == 0 || qs->env.panicked ? 0 : segment_error(qs, np, s, "close", rc);
+}
+
+static void
+segment_touch(struct qspace *qs, struct segment *s)
+{
+	if (s->batch == qs->batch.no)
+		return;
+	s->batch = qs->batch.no;
+	s->saved_records = s->records;
+	s->saved_weight = s->weight;
+	s->touched_next = qs->batch.segments;
+	qs->batch.segments = s;
+}
+
+/* --- all of them --- */
+
+int
+segments_load(struct qspace *qs)
+{
+	struct segment *s;
+	struct walk w;
+	int rc;
+
+	qs->env.seg[0].next_no = qs->env.seg[1].next_no = 1;
+	for (rc = walk_first(qs, &w, T_SPACE, false, "g", 1); rc == 0; rc = walk_next(qs, &w)) {
+		if (w.kn != 5 || w.k[0] != 'g')
+			break;
+		if (w.vn != 17 || w.v[0] != SEGMENT_VERSION) {
+			rc = env_error(qs, T_SPACE, "an entry of a segment is not of this version", EINVAL);
+			break;
+		}
+		if ((s = segment_add(qs, false, get32(w.k + 1))) == NULL) {
+			rc = QMEOS;
+			break;
+		}
+		s->records = (int64_t)get64(w.v + 1);
+		s->weight = (int64_t)get64(w.v + 9);
+	}
+	walk_end(qs, &w);
+	return rc == DB_NOTFOUND ? 0 : rc;
+}
+
+void
+segments_close(struct qspace *qs, uint32_t flags)
+{
+	struct segment *s, *next;
+
+	for (int np = 0; np < 2; np++) {
+		HASH_ITER(hh, qs->env.seg[np].all, s, next) {
+			(void)segment_close(qs, np, s, np ? DB_NOSYNC : flags);
+			HASH_DELETE(hh, qs->env.seg[np].all, s);
+			free(s);
+		}
+		qs->env.seg[np] = (struct segments){ 0 };
+	}
+}
+
+static int
+segment_write(struct qspace *qs, const struct segment *s)
+{
+	uint8_t k[5] = { 'g' }, v[17] = { SEGMENT_VERSION };
+
+	be32(k + 1, s->no);
+	be64(v + 1, (uint64_t)s->records);
+	be64(v + 9, (uint64_t)s->weight);
+	return table_put(qs, T_SPACE, false, k, sizeof k, v, sizeof v);
+}
+
+int
+segments_write(struct qspace *qs)
+{
+	int rc = 0;
+
+	for (struct segment *s = qs->batch.segments; s != NULL && rc == 0; s = s->touched_next)
+		if (segment_find(qs, false, s->no) == s && (s->records != s->saved_records || s->weight != s->saved_weight))
+			rc = segment_write(qs, s);
+	return rc;
+}
+
+void
+segments_abort(struct qspace *qs)
+{
+	for (struct segment *s = qs->batch.segments; s != NULL; s = s->touched_next) {
+		s->records = s->saved_records;
+		s->weight = s->saved_weight;
+	}
+}
+
+/* --- which one to append to --- */
+
+/* Between batches: no transaction stands in the way of opening and closing. */
+static int
+segment_choose(struct qspace *qs, bool np)
+{
+	struct segments *g = &qs->env.seg[np];
+	struct segment *s, *next, *best = NULL;
+	int rc;
+
+	HASH_ITER(hh, g->all, s, next)
+		if (s != g->current && s->weight <= MOSTLY_FREE && (best == NULL || s->weight < best->weight))
+			best = s;
+	if (best == NULL && (best = segment_add(qs, np, g->next_no)) == NULL)
+		return QMEOS;
+	/* Opened anew it looks for room from its first page on. */
+	if ((rc = segment_close(qs, np, best, DB_NOSYNC)) != 0 || (rc = segment_open(qs, np, best)) != 0)
+		return rc;
+	g->current = best;
+	g->full = false;
+	return 0;
+}
+
+/* Give the room of empty segments back, but not all at once, and not the last ones. */
+static int
+segment_remove_one(struct qspace *qs)
+{
+	struct segments *g = &qs->env.seg[0];
+	struct segment *s, *next, *found = NULL;
+	uint8_t k[5] = { 'g' };
+	char name[32];
+	int n = 0, rc;
+
+	HASH_ITER(hh, g->all, s, next)
+		if (s != g->current && s->records == 0 && ++n > EMPTY_KEPT)
+			found = s;
+	if (found == NULL)
+		return 0;
+	if ((rc = segment_close(qs, false, found, DB_NOSYNC)) != 0)
+		return rc;
+	be32(k + 1, found->no);
+	if ((rc = table_del(qs, T_SPACE, false, k, sizeof k)) != 0 && rc != DB_NOTFOUND)
+		return rc;
+	segment_name(name, sizeof name, false, found->no);
+	if ((rc = qs->env.e->dbremove(qs->env.e, qs->batch.txn, name, NULL, 0)) != 0)
+		return segment_error(qs, false, found, "remove", rc);
+	HASH_DELETE(hh, g->all, found);
+	free(found);
+	return 0;
+}
+
+int
+segments_begin(struct qspace *qs)
+{
+	struct segments *g = qs->env.seg;
+	int64_t now;
+	int rc;
+
+	if ((g[0].current == NULL || g[0].full) && (rc = segment_choose(qs, false)) != 0)
+		return rc;
+	if (qs->env.db[1][T_ORDER] != NULL && (g[1].current == NULL || g[1].full) && (rc = segment_choose(qs, true)) != 0)
+		return rc;
+	if (HASH_COUNT(g[0].all) <= EMPTY_KEPT + 1 || (now = clock_mono_us()) - g[0].looked_us < REMOVE_EVERY_US)
+		return 0;
+	g[0].looked_us = now;
+	return segment_remove_one(qs);
+}
+
+/* --- records --- */
+
+int
+heap_add(struct qspace *qs, bool np, const void *rec, size_t n, uint32_t bytes, struct rid *rid)
+{
+	struct segments *g = &qs->env.seg[np];
+	struct segment *s = g->current;
+	DB_HEAP_RID r = { 0 };
+	DBT key = { .data = &r, .size = sizeof r, .ulen = sizeof r, .flags = DB_DBT_USERMEM };
+	DBT val = { .data = (void *)(uintptr_t)rec, .size = (uint32_t)n };
+	int rc = batch_write(qs, np);
+
+	if (rc != 0)
+		return rc;
+	segment_touch(qs, s);
+	if ((rc = s->db->put(s->db, qs->batch.txn, &key, &val, DB_APPEND)) != 0)
+		return segment_error(qs, np, s, "append", rc);
+	*rid = (struct rid){ .segment = s->no, .page = r.pgno, .slot = r.indx };
+	s->records++;
+	s->weight += (int64_t)bytes + HEADER_WEIGHT;
+	if (r.pgno >= LAST_PAGE)
+		g->full = true;
+	return 0;
+}
+
+int
+heap_get(struct qspace *qs, bool np, struct rid rid, void *to, size_t cap, size_t *n)
+{
+	struct segment *s = segment_find(qs, np, rid.segment);
+	DB_HEAP_RID r = { .pgno = rid.page, .indx = rid.slot };
+	DBT key = { .data = &r, .size = sizeof r, .ulen = sizeof r, .flags = DB_DBT_USERMEM };
+	DBT val = { .data = to, .ulen = (uint32_t)cap, .dlen = (uint32_t)cap, .flags = DB_DBT_USERMEM | DB_DBT_PARTIAL };
+	int rc;
+
+	*n = 0;
+	if (s == NULL)
+		return DB_NOTFOUND;
+	if ((rc = segment_open(qs, np, s)) != 0)
+		return rc;
+	rc = s->db->get(s->db, qs->batch.txn, &key, &val, 0);
+	*n = val.size;
+	return rc == 0 || rc == DB_NOTFOUND ? rc : segment_error(qs, np, s, "get", rc);
+}
+
+int
+heap_del(struct qspace *qs, bool np, struct rid rid, uint32_t bytes)
+{
+	struct segment *s = segment_find(qs, np, rid.segment);
+	DB_HEAP_RID r = { .pgno = rid.page, .indx = rid.slot };
+	DBT key = { .data = &r, .size = sizeof r };
+	int rc;
+
+	if (s == NULL)
+		return DB_NOTFOUND;
+	if ((rc = batch_write(qs, np)) != 0 || (rc = segment_open(qs, np, s)) != 0)
+		return rc;
+	segment_touch(qs, s);
+	if ((rc = s->db->del(s->db, qs->batch.txn, &key, 0)) != 0)
+		return rc == DB_NOTFOUND ? rc : segment_error(qs, np, s, "delete", rc);
+	s->records--;
+	s->weight -= (int64_t)bytes + HEADER_WEIGHT;
+	return 0;
+}
