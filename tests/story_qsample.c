@@ -10,7 +10,7 @@ the_sample_runs_and_leaves_only_what_it_came_with(void)
 	char *out;
 
 	out = given_ok(g, NULL, "cp -r %s/apps/qsample . && cd qsample && ls >../before && env -i HOME=/ PATH=%s/bin:/usr/bin:/bin "
-	    "CFLAGS=\"$CFLAGS\" ASAN_OPTIONS=\"$ASAN_OPTIONS\" TSAN_OPTIONS=\"$TSAN_OPTIONS\" LSAN_OPTIONS=\"$LSAN_OPTIONS\" "
+	    "CC=\"cc $CFLAGS\" ASAN_OPTIONS=\"$ASAN_OPTIONS\" TSAN_OPTIONS=\"$TSAN_OPTIONS\" LSAN_OPTIONS=\"$LSAN_OPTIONS\" "
 	    "UBSAN_OPTIONS=\"$UBSAN_OPTIONS\" SAMPLE_KEY=%ld SAMPLE_QKEY=%ld ./runsample 2>&1; echo status $?; ls >../after",
 	    given_tuxdir(g), given_tuxdir(g), given_ipckey(g), given_ipckey(g) + 1);
 	if (!has(out, "status 0"))
