@@ -93,7 +93,11 @@ cmd_qspacelist(struct session *s, const struct args *a)
 		{ "filter", "filter memory in bytes", false, AS_TEXT },
 		{ "actions", "actions", false, AS_TEXT }, { "handles", "handles", false, AS_TEXT },
 		{ "cursors", "cursors", false, AS_TEXT },
-		{ "owners", "owners", false, AS_TEXT }, { "tmpqueues", "temporary queues", false, AS_TEXT }, { 0 } };
+		{ "owners", "owners", false, AS_TEXT }, { "tmpqueues", "temporary queues", false, AS_TEXT },
+		{ "enqueues", "enqueues", true, AS_TEXT }, { "dequeues", "dequeues", true, AS_TEXT },
+		{ "batches", "batches", true, AS_TEXT }, { "flushes", "flushes", true, AS_TEXT },
+		{ "log_bytes", "bytes of log written", true, AS_TEXT },
+		{ "checkpoints", "checkpoints", true, AS_TEXT }, { 0 } };
 	char name[QSPACE_NAME_MAX + 1];
 	struct document doc;
 

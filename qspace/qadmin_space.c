@@ -3,6 +3,7 @@
  *
  * A change is written to the space's own file, atomically, and holds from then on, for whoever has the space open too.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,13 +30,20 @@ qadmin_qspacelist(struct qadmin *a)
 		{ "owners", p->owners },
 		{ "tmpqueues", p->tmpqueues } };
 	struct record *r = document_add(a->out);
+	struct qspace_counts c;
 
+	qspace_counts(a->qs, &c);
 	if (r == NULL || record_set(r, "name", p->name) != 0 || record_set(r, "errorq", p->errorq) != 0 ||
 	    record_set(r, "inityn", p->init ? "y" : "n") != 0)
 		return qadmin_no_memory(a);
 	for (size_t i = 0; i < sizeof number / sizeof number[0]; i++)
 		if (record_setf(r, number[i].key, "%ld", number[i].value) != 0)
 			return qadmin_no_memory(a);
+	if (record_setf(r, "enqueues", "%" PRIu64, c.enqueues) != 0 || record_setf(r, "dequeues", "%" PRIu64, c.dequeues) != 0 ||
+	    record_setf(r, "batches", "%" PRIu64, c.batches) != 0 || record_setf(r, "flushes", "%" PRIu64, c.flushes) != 0 ||
+	    record_setf(r, "log_bytes", "%" PRIu64, c.log_bytes) != 0 ||
+	    record_setf(r, "checkpoints", "%" PRIu64, c.checkpoints) != 0)
+		return qadmin_no_memory(a);
 	return 0;
 }
 
