@@ -21,6 +21,7 @@ qspace_batch_begin(struct qspace *qs)
 	assert(!b->open);
 	if (qs->env.panicked && (rc = space_reopen(qs)) != 0)
 		return rc;
+	keeper_let_catch_up(qs->env.keeper);
 	*b = (struct batch){ .open = true, .no = no, .used = qs->used, .seq_limit = qs->seq_limit, .next_queue = qs->next_queue };
 	memcpy(b->expired_to, qs->expired_to, sizeof b->expired_to);
 	if ((rc = segments_begin(qs)) == 0)

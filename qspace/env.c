@@ -147,6 +147,7 @@ env_open(struct qspace *qs)
 	int rc;
 
 	spare_hook();
+	assert(__ham_func4(NULL, "atmiq", 5) == checksum_of((const uint8_t *)"atmiq", 5));	/* links it in */
 	db_env_set_func_write(write_checked);
 	db_env_set_func_pwrite(pwrite_checked);
 	env->panicked = false;

@@ -223,7 +223,7 @@ qspace_create(const char *device, const struct qspace_params *p, char **why)
 		goto done;
 	qs->params = *p;
 	qs->params.nonpersistent_bytes = (p->nonpersistent_bytes + DEVICE_PAGE - 1) / DEVICE_PAGE * DEVICE_PAGE;
-	qs->log_bytes = p->pages * (int64_t)PAGE_BYTES < SMALL_SPACE ? 16 * MIB : 64 * MIB;
+	qs->log_bytes = p->pages * (int64_t)PAGE_BYTES < SMALL_SPACE ? 16 * MIB : 32 * MIB;
 	snprintf(qs->device_uuid, sizeof qs->device_uuid, "%s", d->uuid);
 	uuid_make(qs->uuid);
 	if ((rc = device_table_add(device, p->name, "qspace", p->pages, why)) != DEVE_OK)

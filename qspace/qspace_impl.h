@@ -141,12 +141,18 @@ int heap_add(struct qspace *qs, bool np, const void *rec, size_t n, uint32_t byt
 int heap_get(struct qspace *qs, bool np, struct rid rid, void *to, size_t cap, size_t *n);	/* at most cap bytes of it */
 int heap_del(struct qspace *qs, bool np, struct rid rid, uint32_t bytes);
 
+/* --- checksum.c --- */
+
+uint32_t checksum_of(const uint8_t *p, size_t n);
+uint32_t __ham_func4(DB *db, const void *key, uint32_t len);	/* Berkeley DB's own name for it */
+
 /* --- spare.c: zero-filled log files, made ahead of time; checkpoints --- */
 
 struct keeper *keeper_start(const char *dir, size_t log_bytes);
 int keeper_checkpoints(struct keeper *k, DB_ENV *e, const char *space);	/* from now on, while e is open */
 void keeper_checkpoints_end(struct keeper *k);
 uint64_t keeper_checkpoint_count(struct keeper *k);
+void keeper_let_catch_up(struct keeper *k);	/* the writer, between batches: a short wait when it is far ahead */
 void keeper_stop(struct keeper *k);
 void spare_hook(void);	/* Berkeley DB opens files through us, which finds the spares */
 int spare_make(const char *dir, int number, size_t bytes, const atomic_bool *stop);	/* 0, or -1 with errno */

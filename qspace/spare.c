@@ -25,14 +25,16 @@
 
 #include "qspace_impl.h"
 
-enum { SPARES = 2, CHUNK = 256 << 10, SYNC_EVERY = 4 << 20, CHECKPOINT_KB = 60 << 10 };
+enum { SPARES = 2, CHUNK = 256 << 10, SYNC_EVERY = 4 << 20, CHECKPOINT_KB = 30 << 10,
+	FAR_AHEAD = 2  /* log files */, CATCH_UP_MS = 5 };
 
 struct keeper {
 	char dir[4096];
 	size_t log_bytes;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	unsigned rolled;		/* log files begun */
+	atomic_uint rolled;		/* log files begun; how many when the last checkpoint that is done began: */
+	atomic_uint settled;
 	atomic_bool stop;
 	DB_ENV *e;			/* NULL: no checkpoints now */
 	const char *space;
@@ -219,6 +221,8 @@ checkpoints_run(void *arg)
 		pthread_mutex_lock(&k->lock);
 		if (rc == 0)
 			k->checkpoints++;
+		k->settled = seen;	/* after an error too: the writer is not to wait for what will not come */
+		pthread_cond_broadcast(&k->wake);
 		while (!k->stop && k->e != NULL && k->rolled == seen)
 			pthread_cond_wait(&k->wake, &k->lock);
 	}
@@ -265,6 +269,26 @@ keeper_checkpoints_end(struct keeper *k)
 	pthread_mutex_unlock(&k->lock);
 	pthread_join(k->checkpointer, NULL);
 	k->has_checkpoints = false;
+}
+
+/* Without it a fast writer leaves the checkpoints behind, and a start after a kill pays for that. */
+void
+keeper_let_catch_up(struct keeper *k)
+{
+	struct timespec until;
+
+	if (k == NULL || !k->has_checkpoints || k->rolled - k->settled <= FAR_AHEAD)
+		return;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += CATCH_UP_MS * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	pthread_mutex_lock(&k->lock);
+	if (k->rolled - k->settled > FAR_AHEAD)
+		(void)pthread_cond_timedwait(&k->wake, &k->lock, &until);
+	pthread_mutex_unlock(&k->lock);
 }
 
 uint64_t

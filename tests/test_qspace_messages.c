@@ -358,6 +358,70 @@ queues_are_made_changed_listed_and_destroyed(void)
 }
 
 
+static int
+segment_files(const struct given_space *g)
+{
+	char cmd[256];
+	int n = -1;
+	FILE *f;
+
+	snprintf(cmd, sizeof cmd, "ls %s.d/QS | grep -c '^messages'", g->device);
+	if ((f = popen(cmd, "r")) != NULL) {
+		if (fscanf(f, "%d", &n) != 1)
+			n = -1;
+		pclose(f);
+	}
+	return n;
+}
+
+static void	/* Hundreds of MB in and out: the room is used again, given back in the end, and every body is right. */
+segments_fill_and_empty(void)
+{
+	struct qspace_params p = given_params("QS");
+	struct given_space *g;
+	char *body = malloc(200000);
+	struct qmsg_in in = text("");
+	int made = 0, taken = 0, files;
+	uint8_t id[TMMSGIDLEN];
+	struct qmsg *m;
+
+	p.pages = 2000000;
+	g = given_space(&p);
+	create_fifo(g, "orders", 0, 0);
+	memset(body, 'b', 200000);
+	in.body = body;
+	in.body_len = 200000;
+	for (int round = 0; round < 6; round++) {
+		for (int i = 0; i < 60; i++) {		/* 12 MB a batch, more than a segment in all */
+			begin(g);
+			for (int k = 0; k < 10; k++) {
+				snprintf(body, 200000, "%d", made++);
+				CU_ASSERT_EQUAL_FATAL(qspace_enqueue(g->qs, NULL, "orders", &in, id), 0);
+			}
+			commit(g);
+		}
+		if (round == 2)
+			reopen(g);
+		for (int i = 0; i < (round == 5 ? made : 500) && taken < made; i++) {
+			CU_ASSERT_EQUAL_FATAL(take(g, NULL, "orders", NULL, &m), 0);
+			CU_ASSERT_EQUAL(m->body_len, 200000);
+			CU_ASSERT_EQUAL(atoi((const char *)m->body), taken++);
+			CU_ASSERT_EQUAL(m->body[199999], 'b');
+			qmsg_free(m);
+		}
+	}
+	CU_ASSERT_EQUAL(taken, made);
+	for (int i = 0; i < 100 && segment_files(g) > 3; i++) {
+		begin(g);
+		commit(g);
+		usleep(50000);
+	}
+	files = segment_files(g);
+	CU_ASSERT_TRUE(files >= 1 && files <= 3);
+	free(body);
+	given_done(g);
+}
+
 static int eligible_n;
 static char eligible_queue[64];
 static bool eligible_corrid;
@@ -417,6 +481,7 @@ main(void)
 		UNIT(one_batch_may_do_both),
 		UNIT(queues_are_made_changed_listed_and_destroyed),
 		UNIT(whoever_waits_is_told_after_the_commit),
+		UNIT_LONG(segments_fill_and_empty),
 	};
 	return unit_run("qspace messages", tests, UNIT_COUNT(tests));
 }

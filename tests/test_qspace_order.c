@@ -158,6 +158,24 @@ order_values_come_back(void)
 	}
 }
 
+static void	/* whatever the length, wherever it begins */
+the_fast_checksum_is_berkeley_dbs(void)
+{
+	uint8_t b[5000];
+	unsigned r = 1;
+
+	for (size_t i = 0; i < sizeof b; i++)
+		b[i] = (uint8_t)((r = r * 1103515245 + 12345) >> 16);
+	for (size_t n = 0; n < sizeof b; n += n < 300 ? 1 : 37) {
+		const uint8_t *p = b + n % 7;
+		size_t len = n < n % 7 ? 0 : n - n % 7;
+		uint32_t h = 0;
+		for (size_t i = 0; i < len; i++)
+			h = h * 33 + p[i];
+		CU_ASSERT_EQUAL(checksum_of(p, len), h);
+	}
+}
+
 int
 main(void)
 {
@@ -169,6 +187,7 @@ main(void)
 		UNIT(an_identifier_leads_to_its_key),
 		UNIT(records_come_back_and_damaged_ones_do_not),
 		UNIT(order_values_come_back),
+		UNIT(the_fast_checksum_is_berkeley_dbs),
 	};
 	return unit_run("qspace order", tests, UNIT_COUNT(tests));
 }
