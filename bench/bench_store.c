@@ -1,6 +1,6 @@
 /*
- * bench_store - what the engine alone does, in process: enqueues and dequeues by the batch, on an empty queue and behind a
- * long one; then the time to open the long one after a kill -9, and the memory it takes.
+ * bench_store - what the engine alone does, in process: enqueues and dequeues by the batch, on an empty queue and
+ * behind a long one; then the time to open the long one after a kill -9, and the memory it takes.
  *
  *     bench_store [seconds per figure [messages of the long queue]]
  */
@@ -31,7 +31,9 @@ must(int rc, const char *what)
 static void
 enqueue_batch(struct qspace *qs, int k)
 {
-	struct qmsg_in in = { .type = "CARRAY", .subtype = "", .has_body = true, .body = body, .body_len = sizeof body };
+	struct qmsg_in in = {
+		.type = "CARRAY", .subtype = "", .has_body = true, .body = body, .body_len = sizeof body
+	};
 	uint8_t msgid[TMMSGIDLEN];
 
 	must(qspace_batch_begin(qs), "begin");
@@ -59,7 +61,8 @@ cpu_s(void)
 	struct rusage u;
 
 	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
 /* As many as `seconds` allow, then the same number out again, so that each row begins like the last. */
@@ -120,8 +123,13 @@ space_open(void)
 static void
 space_make(long messages)
 {
-	struct qspace_params p = { .name = "QS", .pages = messages * 4 + 4000000, .queues = 10, .trans = 10, .procs = 10,
-	    .messages = messages + 4000000, .nonpersistent_bytes = 0 };
+	struct qspace_params p = { .name = "QS",
+		.pages = messages * 4 + 4000000,
+		.queues = 10,
+		.trans = 10,
+		.procs = 10,
+		.messages = messages + 4000000,
+		.nonpersistent_bytes = 0 };
 	struct queue_params q = { .name = "Q", .order = { QC_FIFO }, .default_expiration = -1 };
 	struct qspace *qs;
 	char *why = NULL;
@@ -181,7 +189,8 @@ main(int argc, char **argv)
 		cpu = cpu_s();
 		qs = space_open();
 		dequeue_batch(qs, 1);
-		printf("%ld messages: open and first message after kill -9 in %.2f s (%.2f s of processor), %ld MB resident\n",
+		printf("%ld messages: open and first message after kill -9 in %.2f s (%.2f s of processor), %ld MB "
+		       "resident\n",
 		    messages, (double)(clock_mono_us() - from) / 1e6, cpu_s() - cpu, rss_kb() / 1024);
 		for (size_t i = 0; i < sizeof ks / sizeof *ks; i++)
 			rates(qs, ks[i], seconds);

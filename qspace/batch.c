@@ -1,9 +1,9 @@
 /*
  * batch - one Berkeley DB transaction for all that a round of requests changes, and memory that goes back with it.
  *
- * Memory is put back in three ways.  Counters and limits: a copy is taken at the first touch.  Windows of touched queues are
- * dropped: the next look reads the disk.  Branches are cut back to the operations they had; a branch that ended in the
- * batch keeps its holds until the commit, so nothing has to be taken again.
+ * Memory is put back in three ways.  Counters and limits: a copy is taken at the first touch.  Windows of touched
+ * queues are dropped: the next look reads the disk.  Branches are cut back to the operations they had; a branch that
+ * ended in the batch keeps its holds until the commit, so nothing has to be taken again.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -22,7 +22,9 @@ qspace_batch_begin(struct qspace *qs)
 	if (qs->env.panicked && (rc = space_reopen(qs)) != 0)
 		return rc;
 	keeper_let_catch_up(qs->env.keeper);
-	*b = (struct batch){ .open = true, .no = no, .used = qs->used, .seq_limit = qs->seq_limit, .next_queue = qs->next_queue };
+	*b = (struct batch){
+		.open = true, .no = no, .used = qs->used, .seq_limit = qs->seq_limit, .next_queue = qs->next_queue
+	};
 	memcpy(b->expired_to, qs->expired_to, sizeof b->expired_to);
 	if ((rc = segments_begin(qs)) == 0)
 		return 0;

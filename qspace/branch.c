@@ -8,7 +8,8 @@
  *      |                      v
  *      '------------------> ABORTED
  *
- * A branch that ends in a batch stays in memory, with its holds, until the batch has committed: then the holds are let go.
+ * A branch that ends in a batch stays in memory, with its holds, until the batch has committed: then the holds are let
+ * go.
  */
 #include <assert.h>
 #include <errno.h>
@@ -138,7 +139,8 @@ op_room(struct qspace *qs, struct branch *b, size_t bytes)
 	struct op *op;
 
 	if ((int64_t)(b->bytes + bytes) > BRANCH_BYTES || qs->used.branch_bytes + (int64_t)bytes > BRANCHES_BYTES) {
-		ulog("QM_CAT:1356: WARN: queue space %s: a transaction's list of operations is full (%zu operations, %zu bytes)",
+		ulog("QM_CAT:1356: WARN: queue space %s: a transaction's list of operations is full (%zu operations, "
+		     "%zu bytes)",
 		    qs->params.name, b->n, b->bytes);
 		return QMENOSPACE;
 	}
@@ -312,8 +314,9 @@ qspace_branch_commit(struct qspace *qs, struct branch *b)
 }
 
 /*
- * Retries are spent.  A message of the error queue itself has nowhere to go: it stays there, and comes back after a wait that
- * doubles, so that a forwarder that fails on it cannot spin (the first time at once: somebody may just have looked).
+ * Retries are spent.  A message of the error queue itself has nowhere to go: it stays there, and comes back after a
+ * wait that doubles, so that a forwarder that fails on it cannot spin (the first time at once: somebody may just have
+ * looked).
  */
 static int
 retries_spent(struct qspace *qs, struct op *op, struct oval *v, const char *reason, int64_t now)
@@ -532,7 +535,8 @@ held_load(struct qspace *qs, struct branch *b, struct op *op, const struct okey 
 	h->q = op->q;
 	h->b = b;
 	h->key = *k;
-	if (r->bad || table_get(qs, T_ORDER, false, k->b, k->n, val, sizeof val, &n) != 0 || oval_decode(val, n, &h->v) != 0)
+	if (r->bad || table_get(qs, T_ORDER, false, k->b, k->n, val, sizeof val, &n) != 0 ||
+	    oval_decode(val, n, &h->v) != 0)
 		return QMESYSTEM;
 	h->seq = h->v.seq;
 	return 0;
@@ -583,7 +587,9 @@ op_load(struct qspace *qs, struct branch *b, struct rd *r)
 	rd_copy(r, val, n);
 	if (r->bad || oval_decode(val, n, &v) != 0 || op_room(qs, b, sizeof *op.h) != 0)
 		return QMESYSTEM;
-	rc = op.kind == OP_ENQUEUE ? enqueue_load(&op, &k, &v, r) : op.kind == OP_DEQUEUE ? held_load(qs, b, &op, &k, r) : QMESYSTEM;
+	rc = op.kind == OP_ENQUEUE   ? enqueue_load(&op, &k, &v, r)
+	     : op.kind == OP_DEQUEUE ? held_load(qs, b, &op, &k, r)
+				     : QMESYSTEM;
 	if (rc == 0) {
 		op_append(qs, b, &op, op.kind == OP_ENQUEUE ? sizeof *op.m + op.m->rec_len : sizeof *op.h);
 		return 0;
@@ -640,8 +646,8 @@ branch_load_all(struct qspace *qs)
 /* --- after Berkeley DB was recovered while running --- */
 
 /*
- * The batch that failed may have reached the disk all the same.  Only this branch could remove what it held, or store what it
- * enqueued, so its first persistent operation tells.
+ * The batch that failed may have reached the disk all the same.  Only this branch could remove what it held, or store
+ * what it enqueued, so its first persistent operation tells.
  */
 static int	/* 1: it was committed, 0: it was not */
 was_committed(struct qspace *qs, const struct branch *b)

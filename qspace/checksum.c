@@ -1,9 +1,9 @@
 /*
  * checksum - Berkeley DB's checksum of pages and log records, faster.
  *
- * Its function goes byte by byte (h = 33 * h + c) and takes a fifth of the processor at 1 KiB a message and half of a recovery.
- * The library calls it through its symbol table, so the one of a program that exports the same name (-rdynamic) is
- * used instead.  Same result for every input; where it is not exported, nothing but speed is lost.
+ * Its function goes byte by byte (h = 33 * h + c) and takes a fifth of the processor at 1 KiB a message and half of a
+ * recovery. The library calls it through its symbol table, so the one of a program that exports the same name
+ * (-rdynamic) is used instead.  Same result for every input; where it is not exported, nothing but speed is lost.
  */
 #include <string.h>
 

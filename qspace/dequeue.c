@@ -71,7 +71,8 @@ corrid_first(struct qspace *qs, struct queue *q, bool np, const uint8_t *corrid,
 	be32(from, q->id);
 	memcpy(from + 4, corrid, TMCORRIDLEN);
 	for (rc = walk_first(qs, &w, T_CORRID, np, from, sizeof from); rc == 0; rc = walk_next(qs, &w)) {
-		if (w.kn <= sizeof from || w.kn - sizeof from > ORDER_KEY_MAX || w.vn != 8 || memcmp(w.k, from, sizeof from) != 0) {
+		if (w.kn <= sizeof from || w.kn - sizeof from > ORDER_KEY_MAX || w.vn != 8 ||
+		    memcmp(w.k, from, sizeof from) != 0) {
 			rc = DB_NOTFOUND;
 			break;
 		}
@@ -132,7 +133,8 @@ message_suits(const struct qselect *sel, const struct qmsg *m)
 	return 0;
 }
 
-/* Delayed messages that are due take their place first.  By identifier all of them, lest the one that is meant is missed. */
+/* Delayed messages that are due take their place first.  By identifier all of them, lest the one that is meant is
+ * missed. */
 static int
 promote(struct qspace *qs, struct queue *q, const struct qselect *sel, int64_t now)
 {

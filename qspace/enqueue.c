@@ -42,9 +42,11 @@ input_is_valid(const struct queue *q, const struct qmsg_in *in)
 		return false;
 	if ((f & TPQPRIORITY) && (in->priority < 1 || in->priority > 100))
 		return false;
-	if (((f & TPQDELIVERYQOS) && !qos_is_valid(in->delivery_qos)) || ((f & TPQREPLYQOS) && !qos_is_valid(in->reply_qos)))
+	if (((f & TPQDELIVERYQOS) && !qos_is_valid(in->delivery_qos)) ||
+	    ((f & TPQREPLYQOS) && !qos_is_valid(in->reply_qos)))
 		return false;
-	if (((f & TPQREPLYQ) && !name_is_valid(in->replyqueue)) || ((f & TPQFAILUREQ) && !name_is_valid(in->failurequeue)))
+	if (((f & TPQREPLYQ) && !name_is_valid(in->replyqueue)) ||
+	    ((f & TPQFAILUREQ) && !name_is_valid(in->failurequeue)))
 		return false;
 	if (((f & TPQTOP) && !q->p.top) || ((f & TPQBEFOREMSGID) && !q->p.msgid))
 		return false;
@@ -135,11 +137,18 @@ key_before(struct qspace *qs, struct queue *q, const struct qmsg_in *in, uint64_
 static void	/* What its receiver will see. */
 message_fill(struct qmsg *m, const struct queue *q, const struct qmsg_in *in, int64_t now)
 {
-	*m = (struct qmsg){ .flags = in->flags & SUPPLIED, .priority = in->flags & TPQPRIORITY ? in->priority : DEFAULT_PRIORITY,
-	    .delivery_qos = in->flags & TPQDELIVERYQOS ? in->delivery_qos : 0,
-	    .reply_qos = in->flags & TPQREPLYQOS ? in->reply_qos : 0, .urcode = in->urcode, .appkey = in->appkey,
-	    .persistent = !is_nonpersistent(q, in), .enqueued_us = now, .expires_us = expiry_of(q, in, now),
-	    .has_body = in->has_body, .body = in->body, .body_len = in->has_body ? in->body_len : 0 };
+	*m = (struct qmsg){ .flags = in->flags & SUPPLIED,
+		.priority = in->flags & TPQPRIORITY ? in->priority : DEFAULT_PRIORITY,
+		.delivery_qos = in->flags & TPQDELIVERYQOS ? in->delivery_qos : 0,
+		.reply_qos = in->flags & TPQREPLYQOS ? in->reply_qos : 0,
+		.urcode = in->urcode,
+		.appkey = in->appkey,
+		.persistent = !is_nonpersistent(q, in),
+		.enqueued_us = now,
+		.expires_us = expiry_of(q, in, now),
+		.has_body = in->has_body,
+		.body = in->body,
+		.body_len = in->has_body ? in->body_len : 0 };
 	memcpy(m->cltid, in->cltid, sizeof m->cltid);
 	if (in->flags & (TPQTIME_ABS | TPQTIME_REL))
 		m->available_us = plus_seconds(in->flags & TPQTIME_ABS ? 0 : now, in->deq_time);
@@ -161,8 +170,11 @@ message_make(struct qspace *qs, struct queue *q, const struct qmsg_in *in, int64
 
 	memset(out, 0, sizeof *out);
 	message_fill(&r.m, q, in, now);
-	out->v = (struct oval){ .seq = r.seq, .bytes = (uint32_t)r.m.body_len, .expires_us = r.m.expires_us,
-	    .flags = (uint8_t)((r.m.persistent ? 0 : OV_NP) | (in->flags & TPQCORRID ? OV_CORRID : 0) | (before ? OV_ALIAS : 0)) };
+	out->v = (struct oval){ .seq = r.seq,
+		.bytes = (uint32_t)r.m.body_len,
+		.expires_us = r.m.expires_us,
+		.flags = (uint8_t)((r.m.persistent ? 0 : OV_NP) | (in->flags & TPQCORRID ? OV_CORRID : 0) |
+				   (before ? OV_ALIAS : 0)) };
 	if ((rc = space_room(qs, q, &out->v)) != 0)
 		return rc;
 	if (before) {
@@ -187,7 +199,8 @@ message_make(struct qspace *qs, struct queue *q, const struct qmsg_in *in, int64
 }
 
 int
-qspace_enqueue(struct qspace *qs, struct branch *b, const char *queue, const struct qmsg_in *in, uint8_t msgid[TMMSGIDLEN])
+qspace_enqueue(
+    struct qspace *qs, struct branch *b, const char *queue, const struct qmsg_in *in, uint8_t msgid[TMMSGIDLEN])
 {
 	struct queue *q = queue_find(qs, queue);
 	int64_t now = clock_now_us();

@@ -1,8 +1,8 @@
 /*
  * env - the Berkeley DB environment of a queue space and its tables (DESIGN section 6).
  *
- * One writer, so no locking subsystem; private, so nothing lies in shared memory that a kill -9 could leave half changed.
- * A code of Berkeley DB becomes a QME code here, with one line in the log that names space, table and cause.
+ * One writer, so no locking subsystem; private, so nothing lies in shared memory that a kill -9 could leave half
+ * changed. A code of Berkeley DB becomes a QME code here, with one line in the log that names space, table and cause.
  */
 #include <assert.h>
 #include <errno.h>
@@ -87,7 +87,8 @@ env_error_at(struct qspace *qs, const char *file, const char *what, int dbrc)
 	if (dbrc == DB_RUNRECOVERY)
 		qs->env.panicked = true;
 	if (may_say(qs))
-		ulog("QM_CAT:1350: ERROR: queue space %s: %s: %s/%s: %s", qs->params.name, what, qs->dir, file, db_strerror(dbrc));
+		ulog("QM_CAT:1350: ERROR: queue space %s: %s: %s/%s: %s", qs->params.name, what, qs->dir, file,
+		    db_strerror(dbrc));
 	return dbrc > 0 ? QMEOS : QMESYSTEM;
 }
 
@@ -155,12 +156,14 @@ env_open(struct qspace *qs)
 		return env_error(qs, N_TABLES, "open", rc);
 	env->e->app_private = qs;
 	env->e->set_errcall(env->e, say_db_error);
-	if ((rc = env->e->set_cachesize(env->e, (uint32_t)(cache >> 30), (uint32_t)(cache & ((1u << 30) - 1)), 1)) != 0 ||
+	if ((rc = env->e->set_cachesize(env->e, (uint32_t)(cache >> 30), (uint32_t)(cache & ((1u << 30) - 1)), 1)) !=
+		0 ||
 	    (rc = env->e->set_lg_max(env->e, (uint32_t)qs->log_bytes)) != 0 ||
 	    (rc = env->e->set_lg_bsize(env->e, LOG_BUFFER)) != 0 ||
 	    (rc = env->e->log_set_config(env->e, DB_LOG_AUTO_REMOVE, 1)) != 0 ||
-	    (rc = env->e->open(env->e, qs->dir, DB_CREATE | DB_RECOVER | DB_PRIVATE | DB_THREAD | DB_INIT_TXN | DB_INIT_LOG |
-	    DB_INIT_MPOOL, 0600)) != 0)
+	    (rc = env->e->open(env->e, qs->dir,
+		 DB_CREATE | DB_RECOVER | DB_PRIVATE | DB_THREAD | DB_INIT_TXN | DB_INIT_LOG | DB_INIT_MPOOL, 0600)) !=
+		0)
 		return env_error(qs, N_TABLES, "open and recover", rc);
 	for (int t = 0; t < N_TABLES; t++)
 		if ((rc = table_open(qs, t, false)) != 0)
@@ -185,7 +188,8 @@ env_close(struct qspace *qs, bool checkpoint)
 	for (int np = 0; np < 2; np++)
 		for (int t = 0; t < N_TABLES; t++)
 			if (env->db[np][t] != NULL) {
-				rc = env->db[np][t]->close(env->db[np][t], checkpoint && !np && !env->panicked ? 0 : DB_NOSYNC);
+				rc = env->db[np][t]->close(
+				    env->db[np][t], checkpoint && !np && !env->panicked ? 0 : DB_NOSYNC);
 				if (rc != 0 && !env->panicked)
 					env_error(qs, t, "close", rc);
 				env->db[np][t] = NULL;

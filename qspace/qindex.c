@@ -180,7 +180,8 @@ window_refill(struct qspace *qs, struct queue *q)
 		struct source *s = &src[0];
 		struct oval v;
 
-		if (!src[0].more || (src[1].more && qorder_compare(src[1].w.k, src[1].w.kn, src[0].w.k, src[0].w.kn) < 0))
+		if (!src[0].more ||
+		    (src[1].more && qorder_compare(src[1].w.k, src[1].w.kn, src[0].w.k, src[0].w.kn) < 0))
 			s = &src[1];
 		if (oval_decode(s->w.v, s->w.vn, &v) != 0) {
 			rc = env_error(qs, T_ORDER, "an entry is not of this version", EINVAL);

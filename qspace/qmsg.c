@@ -1,5 +1,6 @@
 /*
- * qmsg - the stored record of a message and its entry in the order table: encode and decode (FORMAT.md lists the bytes).
+ * qmsg - the stored record of a message and its entry in the order table: encode and decode (FORMAT.md lists the
+ * bytes).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +70,8 @@ head_decode(struct rd *r, struct qrecord *out)
 	memset(out, 0, sizeof *out);
 	version = rd_u8(r);
 	has = rd_u8(r);
-	if (version != RECORD_VERSION || (has & ~(HAS_BODY | HAS_CORRID | HAS_REPLYQ | HAS_FAILUREQ | HAS_ORIGIN | IS_NP)))
+	if (version != RECORD_VERSION ||
+	    (has & ~(HAS_BODY | HAS_CORRID | HAS_REPLYQ | HAS_FAILUREQ | HAS_ORIGIN | IS_NP)))
 		return false;
 	m->flags = rd_u32(r);
 	out->seq = rd_u64(r);

@@ -3,8 +3,8 @@
  *
  *	queue u32 | class | criteria | sequence u64 | 0x80		big-endian
  *
- * Class TOP has no criteria and the sequence inverted: whoever came last stands first.  LIFO inverts it too.  "Ahead of K"
- * is K without its last byte, then 0x40, the sequence, 0x80: behind all that was ahead of K, and directly ahead of K.
+ * Class TOP has no criteria and the sequence inverted: whoever came last stands first.  LIFO inverts it too.  "Ahead of
+ *K" is K without its last byte, then 0x40, the sequence, 0x80: behind all that was ahead of K, and directly ahead of K.
  */
 #include <string.h>
 
@@ -65,7 +65,8 @@ key_time(struct okey *k, int64_t us)
 }
 
 void
-qorder_key(struct okey *k, uint32_t queue, const uint8_t order[4], const struct qorder_values *v, bool top, uint64_t seq)
+qorder_key(
+    struct okey *k, uint32_t queue, const uint8_t order[4], const struct qorder_values *v, bool top, uint64_t seq)
 {
 	bool lifo = false;
 

@@ -66,15 +66,17 @@ space_next_seq(struct qspace *qs)
 void
 space_say_full(struct qspace *qs, enum full what)
 {
-	static const char *const names[] = { "messages", "pages", "bytes of non-persistent memory", "concurrent transactions" };
-	const long long limits[] = { qs->params.messages, qs->params.pages, qs->params.nonpersistent_bytes, qs->params.trans };
+	static const char *const names[] = { "messages", "pages", "bytes of non-persistent memory",
+		"concurrent transactions" };
+	const long long limits[] = { qs->params.messages, qs->params.pages, qs->params.nonpersistent_bytes,
+		qs->params.trans };
 	int64_t now = clock_mono_us();
 
 	if (qs->full_said_us[what] != 0 && now - qs->full_said_us[what] < SAY_FULL_EVERY_US)
 		return;
 	qs->full_said_us[what] = now;
-	ulog("QM_CAT:1357: ERROR: queue space %s in %s: no more room: the limit of %lld %s is reached", qs->params.name, qs->device,
-	    limits[what], names[what]);
+	ulog("QM_CAT:1357: ERROR: queue space %s in %s: no more room: the limit of %lld %s is reached", qs->params.name,
+	    qs->device, limits[what], names[what]);
 }
 
 int
@@ -111,8 +113,8 @@ space_locate(struct qspace *qs, const char *device, const char *name, struct dev
 	int rc;
 
 	if (!name_is_valid(name)) {
-		why_set(why, "%s: not a name for a queue space: 1 to %d characters, no /, not beginning with a dot", name,
-		    QSPACE_NAME_MAX);
+		why_set(why, "%s: not a name for a queue space: 1 to %d characters, no /, not beginning with a dot",
+		    name, QSPACE_NAME_MAX);
 		return DEVE_INVAL;
 	}
 	if ((rc = device_read(device, d, why)) != DEVE_OK)
@@ -198,7 +200,8 @@ space_build(struct qspace *qs, char **why)
 		why_set(why, "%s: %s", qs->dir, strerror(errno));
 		return QMEOS;
 	}
-	(void)spare_make(qs->dir, 1, qs->log_bytes, NULL);	/* the very first flushes overwrite too; without it is fine */
+	(void)spare_make(
+	    qs->dir, 1, qs->log_bytes, NULL); /* the very first flushes overwrite too; without it is fine */
 	if ((rc = env_open(qs)) == 0) {
 		qs->next_seq = qs->seq_limit = 1;
 		qs->next_queue = 1;
@@ -303,7 +306,8 @@ time_text(char *to, size_t size, int64_t us)
 	strftime(to, size, "%Y-%m-%d %H:%M:%S", &tm);
 }
 
-/* Messages would expire late, and delayed ones come late, for as long as the clock is behind: an administrator decides. */
+/* Messages would expire late, and delayed ones come late, for as long as the clock is behind: an administrator decides.
+ */
 static int
 clock_check(const struct qspace *qs, char **why)
 {
@@ -316,12 +320,15 @@ clock_check(const struct qspace *qs, char **why)
 	time_text(was, sizeof was, qs->stored_us);
 	time_text(is, sizeof is, now);
 	if (back != NULL && strcmp(back, "accept") == 0) {
-		ulog("QM_CAT:1502: WARN: queue space %s in %s was last used at %s, and the clock says %s: accepted", qs->params.name,
-		    qs->device, was, is);
+		ulog("QM_CAT:1502: WARN: queue space %s in %s was last used at %s, and the clock says %s: accepted",
+		    qs->params.name, qs->device, was, is);
 		return 0;
 	}
-	why_set(why, "QM_CAT:1502: ERROR: queue space %s in %s was last used at %s, and the clock says %s: set the clock right, or "
-	    "set ATMIQ_CLOCK_BACK=accept in the environment to open it all the same", qs->params.name, qs->device, was, is);
+	why_set(why,
+	    "QM_CAT:1502: ERROR: queue space %s in %s was last used at %s, and the clock says %s: set the clock right, "
+	    "or "
+	    "set ATMIQ_CLOCK_BACK=accept in the environment to open it all the same",
+	    qs->params.name, qs->device, was, is);
 	return QMESYSTEM;
 }
 
@@ -409,8 +416,8 @@ qspace_close(struct qspace *qs)
 }
 
 /*
- * Berkeley DB asked for recovery: close, recover, and look at the disk again.  Transactions go on: what they hold is in memory.
- * Non-persistent messages are lost, as in a crash (D7).
+ * Berkeley DB asked for recovery: close, recover, and look at the disk again.  Transactions go on: what they hold is in
+ * memory. Non-persistent messages are lost, as in a crash (D7).
  */
 int
 space_reopen(struct qspace *qs)
@@ -454,8 +461,8 @@ destroy_check(const char *device, const char *name, bool force, char **why)
 	qspace_close(qs);
 	if (force || (messages == 0 && branches == 0))
 		return DEVE_OK;
-	why_set(why, "queue space %s in %s holds %lld messages and %u transactions in doubt", name, device, (long long)messages,
-	    branches);
+	why_set(why, "queue space %s in %s holds %lld messages and %u transactions in doubt", name, device,
+	    (long long)messages, branches);
 	return DEVE_INUSE;
 }
 

@@ -1,8 +1,8 @@
 /*
  * qspace_impl - what the files of this folder know of each other.  Nobody else includes it.
  *
- * Errors     0, or a negative QME code; DB_NOTFOUND where a function says so.  A QMESYSTEM or QMEOS makes the batch dead.
- * np         false: the tables on disk.  true: the same tables in memory, for non-persistent messages (D7).
+ * Errors     0, or a negative QME code; DB_NOTFOUND where a function says so.  A QMESYSTEM or QMEOS makes the batch
+ * dead. np         false: the tables on disk.  true: the same tables in memory, for non-persistent messages (D7).
  */
 #ifndef QSPACE_IMPL_H
 #define QSPACE_IMPL_H
@@ -28,13 +28,15 @@
 struct okey { uint8_t n; uint8_t b[ORDER_KEY_MAX]; };
 struct qorder_values { int32_t priority; int64_t available_us, expires_us; };	/* expires 0: never */
 
-void qorder_key(struct okey *k, uint32_t queue, const uint8_t order[4], const struct qorder_values *v, bool top, uint64_t seq);
+void qorder_key(
+    struct okey *k, uint32_t queue, const uint8_t order[4], const struct qorder_values *v, bool top, uint64_t seq);
 int qorder_before(struct okey *k, const struct okey *of, uint64_t seq);	/* -1: too many steps ahead of one another */
 int qorder_compare(const uint8_t *a, size_t an, const uint8_t *b, size_t bn);
 uint32_t qorder_queue(const struct okey *k);
 uint64_t qorder_seq(const struct okey *k, bool lifo);	/* of a key that qorder_key() made */
 /* An identifier is the key itself (DIRECT), or the sequence under which the alias table has the key. */
-void qorder_msgid(uint8_t msgid[TMMSGIDLEN], const uint8_t space[4], bool np, const struct okey *k, uint64_t seq, bool alias);
+void qorder_msgid(
+    uint8_t msgid[TMMSGIDLEN], const uint8_t space[4], bool np, const struct okey *k, uint64_t seq, bool alias);
 struct msgid_parts { bool np, alias; uint32_t queue; uint64_t seq; struct okey key; };	/* seq: alias only */
 int qorder_msgid_parse(const uint8_t msgid[TMMSGIDLEN], struct msgid_parts *out);	/* -1: not one of ours */
 void be32(uint8_t *to, uint32_t v);
@@ -55,7 +57,11 @@ struct oval {			/* what the order table has of a message: all that selection nee
 	uint8_t flags;
 	int64_t expires_us, failed_us;	/* 0: never; 0: was not rolled back yet */
 };
-struct origin { char queue[TMQNAMELEN + 1], reason[64]; uint32_t retries; int64_t first_us, last_us; };	/* queue "": none */
+struct origin {
+	char queue[TMQNAMELEN + 1], reason[64];
+	uint32_t retries;
+	int64_t first_us, last_us;
+}; /* queue "": none */
 struct qrecord {		/* a message in the messages table; body points into the record */
 	uint64_t seq;
 	uint32_t queue;
@@ -64,7 +70,8 @@ struct qrecord {		/* a message in the messages table; body points into the recor
 };
 void qrecord_encode(struct wr *w, const struct qrecord *r);
 int qrecord_decode(const uint8_t *p, size_t n, struct qrecord *r);	/* -1 unless exactly one record */
-int qrecord_decode_head(const uint8_t *p, size_t n, struct qrecord *r);	/* the body may be cut off; then m.body is NULL */
+int qrecord_decode_head(
+    const uint8_t *p, size_t n, struct qrecord *r); /* the body may be cut off; then m.body is NULL */
 #define OVAL_MAX 64
 size_t oval_encode(uint8_t to[OVAL_MAX], const struct oval *v);
 int oval_decode(const uint8_t *p, size_t n, struct oval *v);
@@ -88,7 +95,8 @@ struct held {
 	uint8_t msgid[TMMSGIDLEN], corrid[TMCORRIDLEN];
 	UT_hash_handle hh;
 };
-int window_insert(struct queue *q, const struct okey *k, const struct oval *v);	/* only when it belongs there; -1 no memory */
+int window_insert(
+    struct queue *q, const struct okey *k, const struct oval *v); /* only when it belongs there; -1 no memory */
 void window_remove(struct queue *q, const uint8_t *key, size_t n);
 const struct went *window_min(struct qspace *qs, struct queue *q, int *rc);	/* refills; NULL: none, or *rc */
 void window_drop(struct queue *q);		/* forget; the next look reads the disk */
@@ -127,7 +135,7 @@ struct walk { DBC *c; enum table t; const uint8_t *k, *v; size_t kn, vn; };
 int walk_first(struct qspace *qs, struct walk *w, enum table t, bool np, const void *from, size_t n);
 int walk_next(struct qspace *qs, struct walk *w);
 void walk_end(struct qspace *qs, struct walk *w);
-extern int (*_Atomic env_fault)(int fd, size_t n);	/* tests: not NULL, called before a write; an errno makes it fail */
+extern int (*_Atomic env_fault)(int fd, size_t n); /* tests: not NULL, called before a write; an errno makes it fail */
 
 /* --- segment.c: the messages table, in files of one heap region each --- */
 
@@ -138,7 +146,7 @@ int segments_write(struct qspace *qs);	/* with the batch: what lives where */
 void segments_abort(struct qspace *qs);
 /* bytes: of the body, the same when it is added and when it is deleted.  get and del may answer DB_NOTFOUND. */
 int heap_add(struct qspace *qs, bool np, const void *rec, size_t n, uint32_t bytes, struct rid *rid);
-int heap_get(struct qspace *qs, bool np, struct rid rid, void *to, size_t cap, size_t *n);	/* at most cap bytes of it */
+int heap_get(struct qspace *qs, bool np, struct rid rid, void *to, size_t cap, size_t *n); /* at most cap bytes of it */
 int heap_del(struct qspace *qs, bool np, struct rid rid, uint32_t bytes);
 
 /* --- checksum.c --- */
@@ -161,7 +169,8 @@ int spare_make(const char *dir, int number, size_t bytes, const atomic_bool *sto
 
 struct counters {
 	int64_t messages, bytes, pages, np_messages, np_bytes;	/* committed */
-	int64_t held, delayed, np_delayed, pending;		/* delayed: np_delayed among them; pending: enqueued by branches that have not ended */
+	int64_t held, delayed, np_delayed,
+	    pending; /* delayed: np_delayed among them; pending: enqueued by branches that have not ended */
 	int64_t next_due;
 	bool armed, np_armed;					/* the threshold's command may run again */
 };
@@ -209,7 +218,8 @@ int store_promote(struct qspace *qs, struct queue *q, int64_t now, int max);	/* 
 int store_to_error_queue(struct qspace *qs, struct held *h, const struct oval *v, const char *reason, int64_t now);
 void used_add(struct qspace *qs, const struct oval *v, int by);
 int space_room(struct qspace *qs, const struct queue *q, const struct oval *v);	/* 0 or QMENOSPACE */
-int store_promote_one(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, int64_t available_us);
+int store_promote_one(
+    struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, int64_t available_us);
 #define DELAYED_KEY 20
 void delayed_key(uint8_t to[DELAYED_KEY], uint32_t queue, int64_t us, uint64_t seq);
 int delayed_decode(const struct walk *w, int64_t *us, struct okey *k, struct oval *v);

@@ -1,6 +1,6 @@
 /*
- * queue - the queues of a space: their attributes, and counters that are kept with each commit so that nothing counts by
- * walking.
+ * queue - the queues of a space: their attributes, and counters that are kept with each commit so that nothing counts
+ * by walking.
  *
  * Table `queues`: key id u32, 'D' for the definition or 'C' for the counters (FORMAT.md).
  */
@@ -434,8 +434,13 @@ qspace_queue_get(struct qspace *qs, const char *name, struct queue_params *p, st
 	if (p != NULL)
 		*p = q->p;
 	if (st != NULL)
-		*st = (struct queue_stat){ .messages = q->n.messages, .bytes = q->n.bytes, .blocks = q->n.pages,
-		    .np_messages = q->n.np_messages, .np_bytes = q->n.np_bytes, .held = q->n.held, .delayed = q->n.delayed };
+		*st = (struct queue_stat){ .messages = q->n.messages,
+			.bytes = q->n.bytes,
+			.blocks = q->n.pages,
+			.np_messages = q->n.np_messages,
+			.np_bytes = q->n.np_bytes,
+			.held = q->n.held,
+			.delayed = q->n.delayed };
 	return 0;
 }
 

@@ -1,10 +1,11 @@
 /*
  * segment - the messages table, in pieces of one heap file each.
  *
- * Berkeley DB looks for room in a heap from the earliest region with a deletion on, and fetches each page that might do: with
- * 10^6 messages behind a dequeue that was 300,000 pages for one enqueue.  So a heap is never let grow beyond one region
- * (64 MB): we append to one segment until its last pages are reached, then to the emptiest one that is mostly free, else to a
- * new one.  Each pass goes over a segment's pages once, so a search costs less than a page fetch a message, whatever is stored.
+ * Berkeley DB looks for room in a heap from the earliest region with a deletion on, and fetches each page that might
+ * do: with 10^6 messages behind a dequeue that was 300,000 pages for one enqueue.  So a heap is never let grow beyond
+ * one region (64 MB): we append to one segment until its last pages are reached, then to the emptiest one that is
+ * mostly free, else to a new one.  Each pass goes over a segment's pages once, so a search costs less than a page fetch
+ * a message, whatever is stored.
  *
  * Table `space`, key 'g' and the number: how much lives in a segment, written with each batch that changes it.
  */
@@ -167,7 +168,8 @@ segments_write(struct qspace *qs)
 	int rc = 0;
 
 	for (struct segment *s = qs->batch.segments; s != NULL && rc == 0; s = s->touched_next)
-		if (segment_find(qs, false, s->no) == s && (s->records != s->saved_records || s->weight != s->saved_weight))
+		if (segment_find(qs, false, s->no) == s &&
+		    (s->records != s->saved_records || s->weight != s->saved_weight))
 			rc = segment_write(qs, s);
 	return rc;
 }
@@ -241,7 +243,8 @@ segments_begin(struct qspace *qs)
 
 	if ((g[0].current == NULL || g[0].full) && (rc = segment_choose(qs, false)) != 0)
 		return rc;
-	if (qs->env.db[1][T_ORDER] != NULL && (g[1].current == NULL || g[1].full) && (rc = segment_choose(qs, true)) != 0)
+	if (qs->env.db[1][T_ORDER] != NULL && (g[1].current == NULL || g[1].full) &&
+	    (rc = segment_choose(qs, true)) != 0)
 		return rc;
 	if (HASH_COUNT(g[0].all) <= EMPTY_KEPT + 1 || (now = clock_mono_us()) - g[0].looked_us < REMOVE_EVERY_US)
 		return 0;
@@ -280,7 +283,9 @@ heap_get(struct qspace *qs, bool np, struct rid rid, void *to, size_t cap, size_
 	struct segment *s = segment_find(qs, np, rid.segment);
 	DB_HEAP_RID r = { .pgno = rid.page, .indx = rid.slot };
 	DBT key = { .data = &r, .size = sizeof r, .ulen = sizeof r, .flags = DB_DBT_USERMEM };
-	DBT val = { .data = to, .ulen = (uint32_t)cap, .dlen = (uint32_t)cap, .flags = DB_DBT_USERMEM | DB_DBT_PARTIAL };
+	DBT val = {
+		.data = to, .ulen = (uint32_t)cap, .dlen = (uint32_t)cap, .flags = DB_DBT_USERMEM | DB_DBT_PARTIAL
+	};
 	int rc;
 
 	*n = 0;

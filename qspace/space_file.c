@@ -1,5 +1,6 @@
 /*
- * space_file - the text file SPACE in a queue space's directory: disk version, identity, and the numbers it was made with.
+ * space_file - the text file SPACE in a queue space's directory: disk version, identity, and the numbers it was made
+ * with.
  *
  * Text, so that the version can be told, and an administrator can look, before anything is opened.
  */
@@ -32,8 +33,9 @@ why_set(char **why, const char *fmt, ...)
 
 /* Every number of the file: its word, and where it is kept. */
 #define NUMBERS(X) \
-	X(ipckey) X(pages) X(queues) X(trans) X(procs) X(messages) X(blocking) X(actions) X(handles) X(cursors) X(owners) \
-	X(tmpqueues) X(filter_memory) X(overflow_memory) X(nonpersistent_bytes)
+	X(ipckey) \
+	X(pages) X(queues) X(trans) X(procs) X(messages) X(blocking) X(actions) X(handles) X(cursors) X(owners) \
+	    X(tmpqueues) X(filter_memory) X(overflow_memory) X(nonpersistent_bytes)
 
 static int	/* All of it, synced, under another name first. */
 file_replace(const char *dir, const char *name, const char *text, size_t n, char **why)
@@ -69,8 +71,9 @@ space_file_write(const struct qspace *qs, char **why)
 
 	if (f == NULL)
 		return QMEOS;
-	fprintf(f, "atmiq queue space\nversion %d\ndevice %s\nuuid %s\nname %s\nerrorq %s\ninit %d\nlog_bytes %zu\n", DISK_VERSION,
-	    qs->device_uuid, qs->uuid, qs->params.name, qs->params.errorq, qs->params.init, qs->log_bytes);
+	fprintf(f, "atmiq queue space\nversion %d\ndevice %s\nuuid %s\nname %s\nerrorq %s\ninit %d\nlog_bytes %zu\n",
+	    DISK_VERSION, qs->device_uuid, qs->uuid, qs->params.name, qs->params.errorq, qs->params.init,
+	    qs->log_bytes);
 #define WRITE(m) fprintf(f, #m " %lld\n", (long long)qs->params.m);
 	NUMBERS(WRITE)
 #undef WRITE
@@ -127,8 +130,8 @@ file_parse(struct qspace *qs, const char *path, char *text, char **why)
 		*value++ = '\0';
 		if (strcmp(line, "version") == 0) {
 			if ((version = atoi(value)) != DISK_VERSION) {
-				why_set(why, "%s: disk version %s, this program reads version %d; nothing was changed", path, value,
-				    DISK_VERSION);
+				why_set(why, "%s: disk version %s, this program reads version %d; nothing was changed",
+				    path, value, DISK_VERSION);
 				return QMERELEASE;
 			}
 		} else if (!word_take(qs, line, value)) {

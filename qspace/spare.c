@@ -2,10 +2,10 @@
  * spare - zero-filled log files of exactly the log file size, made ahead of time, and the checkpoints.
  *
  * A flush that overwrites blocks written once costs about 92 us, one that grows the file 140 us and more.  Berkeley DB
- * creates log.NNNNNNNNNN with open(O_CREAT) through a function that db_env_set_func_open() lets us replace, for the whole
- * process: it looks for spare.1 or spare.2 in the directory of the file that is being created, moves it into place and
- * wakes that directory's keeper.  Zeroes after the last record read as end of log, so recovery and the db5.3_* tools need
- * not know.  Without a spare an ordinary, growing log file is made.
+ * creates log.NNNNNNNNNN with open(O_CREAT) through a function that db_env_set_func_open() lets us replace, for the
+ * whole process: it looks for spare.1 or spare.2 in the directory of the file that is being created, moves it into
+ * place and wakes that directory's keeper.  Zeroes after the last record read as end of log, so recovery and the
+ * db5.3_* tools need not know.  Without a spare an ordinary, growing log file is made.
  *
  * A keeper has two threads: one makes spares at low priority, one asks for a checkpoint whenever a log file was begun
  * (Berkeley DB does nothing until CHECKPOINT_KB of log have been written since the last).

@@ -1,6 +1,6 @@
 /*
- * store - one message into, out of and between the tables.  Each function is a piece of the batch: when it fails with a QME
- * code the batch is dead.  Counters of the queue follow here; what the space has in use is the caller's (used_add).
+ * store - one message into, out of and between the tables.  Each function is a piece of the batch: when it fails with a
+ * QME code the batch is dead.  Counters of the queue follow here; what the space has in use is the caller's (used_add).
  */
 #include <assert.h>
 #include <errno.h>
@@ -199,7 +199,8 @@ store_put(struct qspace *qs, struct queue *q, struct newmsg *m, int64_t now)
 	int rc;
 
 	queue_count(qs, q, &m->v, 1);
-	if ((rc = heap_add(qs, np, m->rec, m->rec_len, m->v.bytes, &m->v.rid)) != 0 || (rc = place_write(qs, &m->key, &m->v, &at)) != 0)
+	if ((rc = heap_add(qs, np, m->rec, m->rec_len, m->v.bytes, &m->v.rid)) != 0 ||
+	    (rc = place_write(qs, &m->key, &m->v, &at)) != 0)
 		return rc;
 	if (m->v.flags & OV_CORRID) {
 		be64(seq, m->v.seq);
@@ -217,9 +218,10 @@ store_put(struct qspace *qs, struct queue *q, struct newmsg *m, int64_t now)
 static int
 record_damaged(struct qspace *qs, const struct queue *q, const struct oval *v)
 {
-	ulog("QM_CAT:1353: ERROR: queue space %s, queue %s: record of message %llu at page %u slot %u of %s/messages.%u.db is "
-	    "not the message that belongs there", qs->params.name, q->p.name, (unsigned long long)v->seq, v->rid.page,
-	    v->rid.slot, qs->dir, v->rid.segment);
+	ulog("QM_CAT:1353: ERROR: queue space %s, queue %s: record of message %llu at page %u slot %u of "
+	     "%s/messages.%u.db is "
+	     "not the message that belongs there",
+	    qs->params.name, q->p.name, (unsigned long long)v->seq, v->rid.page, v->rid.slot, qs->dir, v->rid.segment);
 	return batch_dead(qs, QMESYSTEM);
 }
 
@@ -251,7 +253,8 @@ store_read(struct qspace *qs, struct queue *q, const struct oval *v, struct qmsg
 		return batch_dead(qs, QMEOS);
 	rec = (uint8_t *)(m + 1);
 	rc = heap_get(qs, v->flags & OV_NP, v->rid, rec, cap, &n);
-	if (rc == DB_NOTFOUND || (rc == 0 && (qrecord_decode(rec, n, &r) != 0 || r.seq != v->seq || r.m.body_len != v->bytes)))
+	if (rc == DB_NOTFOUND ||
+	    (rc == 0 && (qrecord_decode(rec, n, &r) != 0 || r.seq != v->seq || r.m.body_len != v->bytes)))
 		rc = record_damaged(qs, q, v);
 	if (rc != 0) {
 		free(m);
@@ -442,9 +445,10 @@ say_deleted(struct qspace *qs, const struct held *h, const struct qmsg *m, const
 		snprintf(msgid + 2 * i, 3, "%02x", m->msgid[i]);
 	for (int i = 0; i < TMCORRIDLEN; i++)
 		snprintf(corrid + 2 * i, 3, "%02x", m->corrid[i]);
-	ulog("QM_CAT:1354: WARN: queue space %s, queue %s: message %s, correlation id %s, deleted after %lu failed deliveries (%s): "
-	    "the queue space has no error queue", qs->params.name, h->q->p.name, msgid,
-	    m->flags & TPQCORRID ? corrid : "none", m->retries + 1, reason);
+	ulog("QM_CAT:1354: WARN: queue space %s, queue %s: message %s, correlation id %s, deleted after %lu failed "
+	     "deliveries (%s): "
+	     "the queue space has no error queue",
+	    qs->params.name, h->q->p.name, msgid, m->flags & TPQCORRID ? corrid : "none", m->retries + 1, reason);
 }
 
 int

@@ -1,6 +1,6 @@
 /*
- * threshold - capacity warnings: the command of a queue runs once when use reaches the high mark, and may run again after
- * use has fallen to the low mark.
+ * threshold - capacity warnings: the command of a queue runs once when use reaches the high mark, and may run again
+ * after use has fallen to the low mark.
  */
 #include <stdlib.h>
 
@@ -72,7 +72,8 @@ threshold_run(struct qspace *qs)
 {
 	for (size_t i = 0; i < qs->n_fired; i++) {
 		const struct queue *q = qs->fired[i].q;
-		qs->threshold(qs->threshold_arg, q->p.name, qs->fired[i].np ? q->p.nonpersistent.cmd : q->p.persistent.cmd);
+		qs->threshold(
+		    qs->threshold_arg, q->p.name, qs->fired[i].np ? q->p.nonpersistent.cmd : q->p.persistent.cmd);
 	}
 	qs->n_fired = 0;
 }

@@ -1,8 +1,8 @@
 /*
  * tick - what time brings: delayed messages become due, messages expire, branches pass their deadline.
  *
- * Each table is sorted by time, so a look costs one seek, and nothing at all before qs->next_event.  Expired messages that a
- * branch holds are passed over (qs->expired_to) and removed when the branch ends.
+ * Each table is sorted by time, so a look costs one seek, and nothing at all before qs->next_event.  Expired messages
+ * that a branch holds are passed over (qs->expired_to) and removed when the branch ends.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,8 +22,8 @@ tick_at(struct qspace *qs, int64_t us)
 struct gone { uint64_t seq; struct okey k; struct place at; };
 
 /*
- * Collect up to `max` expired messages of one set of tables and move expired_to past what was seen.  *next becomes the time of
- * the first entry that has not expired.
+ * Collect up to `max` expired messages of one set of tables and move expired_to past what was seen.  *next becomes the
+ * time of the first entry that has not expired.
  */
 static int
 expired_collect(struct qspace *qs, bool np, int64_t now, struct gone *g, int max, int64_t *next)
@@ -127,7 +127,8 @@ qspace_tick(struct qspace *qs, int64_t now)
 
 	if (qs->batch.rc != 0 || now < qs->next_event)
 		return qs->next_event;
-	if (promote_all(qs, now, TICK_WORK) < 0 || expire(qs, now, TICK_WORK) < 0 || branch_expire(qs, now, TICK_WORK) < 0)
+	if (promote_all(qs, now, TICK_WORK) < 0 || expire(qs, now, TICK_WORK) < 0 ||
+	    branch_expire(qs, now, TICK_WORK) < 0)
 		return now + 1000000;	/* the batch is dead; its abort lets the next tick look again */
 	next = qs->next_expiry < qs->next_deadline ? qs->next_expiry : qs->next_deadline;
 	for (struct queue *q = qs->queues; q != NULL; q = q->next)

@@ -17,8 +17,15 @@ struct given_space { char dir[64], device[96]; struct qspace_params params; stru
 static inline struct qspace_params
 given_params(const char *name)
 {
-	struct qspace_params p = { .ipckey = 61000, .pages = 100000, .queues = 20, .trans = 20, .procs = 10, .messages = 50000,
-	    .errorq = "ERRQ", .blocking = 16, .nonpersistent_bytes = 1 << 20 };
+	struct qspace_params p = { .ipckey = 61000,
+		.pages = 100000,
+		.queues = 20,
+		.trans = 20,
+		.procs = 10,
+		.messages = 50000,
+		.errorq = "ERRQ",
+		.blocking = 16,
+		.nonpersistent_bytes = 1 << 20 };
 
 	snprintf(p.name, sizeof p.name, "%s", name);
 	return p;
@@ -95,8 +102,12 @@ reopen(struct given_space *g)
 static inline struct queue_params
 queue_of(const char *name, uint8_t a, uint8_t b, uint8_t c, uint8_t d)
 {
-	struct queue_params p = { .order = { a, b, c, d }, .top = true, .msgid = true, .default_expiration = -1,
-	    .persistent = { .high = 100, .low = 0, .unit = '%' }, .nonpersistent = { .high = 100, .low = 0, .unit = '%' } };
+	struct queue_params p = { .order = { a, b, c, d },
+		.top = true,
+		.msgid = true,
+		.default_expiration = -1,
+		.persistent = { .high = 100, .low = 0, .unit = '%' },
+		.nonpersistent = { .high = 100, .low = 0, .unit = '%' } };
 
 	snprintf(p.name, sizeof p.name, "%s", name);
 	return p;
@@ -123,7 +134,9 @@ create_fifo(struct given_space *g, const char *name, long retries, long delay)
 static inline struct qmsg_in
 text(const char *body)
 {
-	return (struct qmsg_in){ .type = "STRING", .subtype = "", .has_body = true, .body = body, .body_len = strlen(body) + 1 };
+	return (struct qmsg_in){
+		.type = "STRING", .subtype = "", .has_body = true, .body = body, .body_len = strlen(body) + 1
+	};
 }
 
 /* In a batch of its own, or in branch b of an open batch of its own.  The code. */

@@ -332,8 +332,9 @@ an_aborted_batch_puts_branches_back(void)
 	given_done(g);
 }
 
-static void	/* More held messages than a window holds: a dequeue finds what is behind them, and all of them come back. */
-thousands_are_held_at_the_head(void)
+static void /* More held messages than a window holds: a dequeue finds what is behind them, and all of them come back.
+	     */
+	    thousands_are_held_at_the_head(void)
 {
 	struct given_space *g = given_space(NULL);
 	struct branch *b;

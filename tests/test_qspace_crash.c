@@ -1,10 +1,10 @@
 /*
- * kill -9 while the engine writes: what was acknowledged is there, in order and once; the batch that was cut off happened
- * whole or not at all.
+ * kill -9 while the engine writes: what was acknowledged is there, in order and once; the batch that was cut off
+ * happened whole or not at all.
  *
- * The child moves numbered messages from "in" to "out" and takes them from there, so three numbers tell all: "out" holds
- * [taken, moved), "in" holds [moved, made); `prepared` is 1 while message `moved` is held by a branch in doubt.  Before each
- * batch it says where the batch would lead, after the commit that it is there.
+ * The child moves numbered messages from "in" to "out" and takes them from there, so three numbers tell all: "out"
+ * holds [taken, moved), "in" holds [moved, made); `prepared` is 1 while message `moved` is held by a branch in doubt.
+ * Before each batch it says where the batch would lead, after the commit that it is there.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -12,7 +12,10 @@
 #include "given_space.h"
 
 struct state { int taken, moved, made, prepared; };
-struct say { char what; struct state s; };	/* 'R' found at start, 'I' intended, 'D' done; a pipe write of this size is atomic */
+struct say {
+	char what;
+	struct state s;
+}; /* 'R' found at start, 'I' intended, 'D' done; a pipe write of this size is atomic */
 
 enum { LIVES = 40 };
 static int pipe_to;

@@ -190,7 +190,8 @@ a_damaged_page_is_reported(void)
 	create_fifo(g, "orders", 5, 0);
 	create_fifo(g, "other", 5, 0);
 	for (int i = 0; i < 200; i++)
-		put(g, "orders", "a message that fills some pages of the heap, for there are many of them; see how long it is");
+		put(g, "orders",
+		    "a message that fills some pages of the heap, for there are many of them; see how long it is");
 	put(g, "other", "fine");
 	qspace_close(g->qs);
 	snprintf(path, sizeof path, "%s.d/QS/messages.1.db", g->device);

@@ -230,8 +230,16 @@ empty_and_large_bodies_and_everything_the_sender_gave(void)
 	struct given_space *g = given_space(NULL);
 	size_t sizes[] = { 0, 1, 511, 512, 513, 4000, 4096, 70000, 3000000 };
 	char *big = malloc(3000000);
-	struct qmsg_in in = { .type = "CARRAY", .subtype = "sub", .has_body = true, .urcode = -7, .cltid = { 1, 2, 3, 4 }, .appkey = 5,
-	    .flags = TPQREPLYQ | TPQFAILUREQ | TPQREPLYQOS, .replyqueue = "R", .failurequeue = "F", .reply_qos = TPQQOSPERSISTENT };
+	struct qmsg_in in = { .type = "CARRAY",
+		.subtype = "sub",
+		.has_body = true,
+		.urcode = -7,
+		.cltid = { 1, 2, 3, 4 },
+		.appkey = 5,
+		.flags = TPQREPLYQ | TPQFAILUREQ | TPQREPLYQOS,
+		.replyqueue = "R",
+		.failurequeue = "F",
+		.reply_qos = TPQQOSPERSISTENT };
 	struct qmsg *m;
 
 	create_fifo(g, "orders", 0, 0);

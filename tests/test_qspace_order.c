@@ -100,9 +100,19 @@ records_come_back_and_damaged_ones_do_not(void)
 	struct wr w = { 0 };
 	uint8_t *copy;
 
-	r.m = (struct qmsg){ .flags = TPQCORRID | TPQREPLYQ | TPQFAILUREQ | TPQPRIORITY, .priority = 99, .urcode = -5, .appkey = 9,
-	    .cltid = { 1, -2, 3, 4 }, .persistent = true, .enqueued_us = 11, .available_us = 12, .expires_us = 13, .has_body = true,
-	    .body = (const uint8_t *)"hello", .body_len = 5, .reply_qos = 4 };
+	r.m = (struct qmsg){ .flags = TPQCORRID | TPQREPLYQ | TPQFAILUREQ | TPQPRIORITY,
+		.priority = 99,
+		.urcode = -5,
+		.appkey = 9,
+		.cltid = { 1, -2, 3, 4 },
+		.persistent = true,
+		.enqueued_us = 11,
+		.available_us = 12,
+		.expires_us = 13,
+		.has_body = true,
+		.body = (const uint8_t *)"hello",
+		.body_len = 5,
+		.reply_qos = 4 };
 	memset(r.m.corrid, 0xc0, sizeof r.m.corrid);
 	memset(r.m.msgid, 0x51, sizeof r.m.msgid);
 	snprintf(r.m.replyqueue, sizeof r.m.replyqueue, "%s", "REPLIES");
@@ -138,7 +148,8 @@ records_come_back_and_damaged_ones_do_not(void)
 static void
 order_values_come_back(void)
 {
-	struct oval v = { .rid = { 3, 70000, 300 }, .seq = 5, .bytes = 1 << 20, .flags = OV_CORRID, .expires_us = 99 }, back;
+	struct oval v = { .rid = { 3, 70000, 300 }, .seq = 5, .bytes = 1 << 20, .flags = OV_CORRID, .expires_us = 99 },
+		    back;
 	uint8_t b[OVAL_MAX];
 	size_t n;
 

@@ -1,5 +1,6 @@
 /*
- * Time: availability, expiry, retry delays, deadlines, and a clock that was set back.  The clock is moved, nobody waits.
+ * Time: availability, expiry, retry delays, deadlines, and a clock that was set back.  The clock is moved, nobody
+ * waits.
  */
 #include "given_space.h"
 
@@ -110,7 +111,8 @@ static void
 time_orders_a_queue_of_time(void)
 {
 	struct given_space *g = given_space(NULL);
-	struct queue_params p = queue_of("plan", QC_TIME, QC_FIFO, 0, 0), e = queue_of("soonest", QC_EXPIRATION, QC_FIFO, 0, 0);
+	struct queue_params p = queue_of("plan", QC_TIME, QC_FIFO, 0, 0),
+			    e = queue_of("soonest", QC_EXPIRATION, QC_FIFO, 0, 0);
 
 	create(g, &p);
 	create(g, &e);

@@ -1,6 +1,6 @@
 /*
- * Any bytes as what the engine finds on disk: a stored message, an order value, an identifier.  Refused, or read, and then
- * written and read again without a difference.
+ * Any bytes as what the engine finds on disk: a stored message, an order value, an identifier.  Refused, or read, and
+ * then written and read again without a difference.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -35,7 +35,8 @@ order_value(const uint8_t *p, size_t n)
 	if (oval_decode(p, n, &v) != 0)
 		return;
 	assert(oval_decode(b, oval_encode(b, &v), &again) == 0);
-	assert(again.seq == v.seq && again.rid.page == v.rid.page && again.bytes == v.bytes && again.retries == v.retries);
+	assert(
+	    again.seq == v.seq && again.rid.page == v.rid.page && again.bytes == v.bytes && again.retries == v.retries);
 }
 
 static void
