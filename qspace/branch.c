@@ -93,7 +93,7 @@ branch_touch(struct qspace *qs, struct branch *b)
 static void
 hold_release(struct qspace *qs, struct held *h)
 {
-	HASH_DELETE(hh, qs->held, h);
+	HASH_DELETE(hh, qs->held, h);	// NOLINT: inside uthash
 	free(h);
 }
 
@@ -113,7 +113,7 @@ branch_free(struct qspace *qs, struct branch *b)
 	while (b->n > 0)
 		op_free(qs, &b->op[--b->n]);
 	if (!b->ended)
-		HASH_DELETE(hh, qs->branches, b);
+		HASH_DELETE(hh, qs->branches, b);	// NOLINT: inside uthash
 	free(b->op);
 	free(b);
 }
@@ -123,8 +123,10 @@ branch_forget_all(struct qspace *qs)
 {
 	struct branch *b, *next;
 
-	HASH_ITER(hh, qs->branches, b, next)
+	for (b = qs->branches; b != NULL; b = next) {
+		next = b->hh.next;
 		branch_free(qs, b);
+	}
 }
 
 int
@@ -397,7 +399,8 @@ branch_expire(struct qspace *qs, int64_t now, int max)
 	if (now < qs->next_deadline)
 		return 0;
 	qs->next_deadline = NEVER;
-	HASH_ITER(hh, qs->branches, b, next) {
+	for (b = qs->branches; b != NULL; b = next) {
+		next = b->hh.next;
 		if (b->state != BR_ACTIVE || b->deadline_us == 0)
 			continue;
 		if (b->deadline_us <= now && n < max) {
@@ -684,7 +687,7 @@ branch_recount(struct qspace *qs, struct branch *b)
 	for (size_t i = 0; i < n; i++) {
 		struct op o = op[i];
 		if (o.kind == OP_DEQUEUE) {
-			HASH_DELETE(hh, qs->held, o.h);
+			HASH_DELETE(hh, qs->held, o.h);	// NOLINT: inside uthash
 			if (!op_is_persistent(&o)) {
 				free(o.h);
 				continue;
@@ -700,7 +703,8 @@ branch_reload_all(struct qspace *qs)
 	struct branch *b, *next;
 	int rc;
 
-	HASH_ITER(hh, qs->branches, b, next) {
+	for (b = qs->branches; b != NULL; b = next) {
+		next = b->hh.next;
 		if (b->state == BR_PREPARED) {		/* the disk has it, or it has ended */
 			branch_free(qs, b);
 			continue;
@@ -724,7 +728,8 @@ qspace_branch_list(struct qspace *qs, struct branch_info **out, size_t *n)
 	*n = 0;
 	if ((*out = i = calloc(HASH_COUNT(qs->branches) + 1, sizeof *i)) == NULL)
 		return QMEOS;
-	HASH_ITER(hh, qs->branches, b, next) {
+	for (b = qs->branches; b != NULL; b = next) {
+		next = b->hh.next;
 		i->id = b->id;
 		snprintf(i->state, sizeof i->state, "%s", states[b->state].name);
 		memcpy(i->coordinator, b->coordinator, sizeof i->coordinator);

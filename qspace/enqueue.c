@@ -93,7 +93,7 @@ message_locate(struct qspace *qs, struct queue *q, const struct msgid_parts *id,
 {
 	uint8_t val[1 + ORDER_KEY_MAX + OVAL_MAX], key[DELAYED_KEY];
 	uint64_t seq = id->alias ? id->seq : qorder_seq(&id->key, queue_is_lifo(q));
-	size_t n, skip;
+	size_t n = 0, skip;
 	int rc;
 
 	if (id->queue != q->id)

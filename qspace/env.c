@@ -240,6 +240,7 @@ table_get(struct qspace *qs, enum table t, bool np, const void *k, size_t kn, vo
 	DB *db = table_of(qs, t, np);
 	int rc;
 
+	*vn = 0;
 	if (db == NULL)		/* no memory was set aside for non-persistent messages */
 		return DB_NOTFOUND;
 	rc = db->get(db, qs->batch.txn, &key, &val, 0);

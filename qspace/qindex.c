@@ -11,7 +11,7 @@
 
 #include "qspace_impl.h"
 
-enum { WINDOW_MAX = 1024, WINDOW_FILL = 512 };
+enum { WINDOW_MAX = 1024, WINDOW_FILL = 512, SLOT = sizeof(void *) };
 
 static size_t	/* where the key is, or would be; *found */
 window_search(const struct window *w, const uint8_t *key, size_t n, bool *found)
@@ -59,14 +59,14 @@ window_room(struct window *w)
 	struct went **e;
 
 	if (w->e == NULL) {
-		if ((e = malloc((2 * WINDOW_MAX + 2) * sizeof *e)) == NULL)
+		if ((e = malloc((2 * WINDOW_MAX + 2) * SLOT)) == NULL)
 			return -1;
 		w->e = e;
 		w->cap = 2 * WINDOW_MAX + 2;
 		w->head = w->cap / 4;
 	}
 	if (w->head + w->n == w->cap || w->head == 0) {
-		memmove(w->e + w->cap / 4, w->e + w->head, w->n * sizeof *w->e);
+		memmove(w->e + w->cap / 4, w->e + w->head, w->n * SLOT);
 		w->head = w->cap / 4;
 	}
 	return 0;
@@ -84,9 +84,9 @@ window_insert_at(struct window *w, size_t at, const uint8_t *key, size_t n, cons
 	memcpy(e->key, key, n);
 	if (at < w->n / 2) {
 		w->head--;
-		memmove(w->e + w->head, w->e + w->head + 1, at * sizeof *w->e);
+		memmove(w->e + w->head, w->e + w->head + 1, at * SLOT);
 	} else {
-		memmove(w->e + w->head + at + 1, w->e + w->head + at, (w->n - at) * sizeof *w->e);
+		memmove(w->e + w->head + at + 1, w->e + w->head + at, (w->n - at) * SLOT);
 	}
 	w->e[w->head + at] = e;
 	w->n++;
@@ -123,10 +123,10 @@ window_remove(struct queue *q, const uint8_t *key, size_t n)
 		return;
 	free(w->e[w->head + at]);
 	if (at < w->n / 2) {
-		memmove(w->e + w->head + 1, w->e + w->head, at * sizeof *w->e);
+		memmove(w->e + w->head + 1, w->e + w->head, at * SLOT);
 		w->head++;
 	} else {
-		memmove(w->e + w->head + at, w->e + w->head + at + 1, (w->n - at - 1) * sizeof *w->e);
+		memmove(w->e + w->head + at, w->e + w->head + at + 1, (w->n - at - 1) * SLOT);
 	}
 	w->n--;
 }

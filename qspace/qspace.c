@@ -428,7 +428,7 @@ space_reopen(struct qspace *qs)
 	keeper_checkpoints_end(qs->env.keeper);
 	env_close(qs, false);
 	qs->env.panicked = true;
-	if ((rc = env_open(qs)) != 0 || (rc = keeper_checkpoints(qs->env.keeper, qs->env.e, qs->params.name)) != 0) {
+	if (env_open(qs) != 0 || keeper_checkpoints(qs->env.keeper, qs->env.e, qs->params.name) != 0) {
 		env_close(qs, false);
 		qs->env.panicked = true;
 		return QMESYSTEM;

@@ -242,7 +242,7 @@ queue_reload_all(struct qspace *qs)
 	int rc;
 
 	qs->used = (struct used){ 0 };
-	DL_FOREACH(qs->queues, q) {
+	for (q = qs->queues; q != NULL; q = q->next) {
 		uint8_t k[5], v[64];
 		size_t n;
 		key_make(k, q->id, 'C');
@@ -264,7 +264,6 @@ int
 queue_load_all(struct qspace *qs)
 {
 	struct queue_params p;
-	struct queue *q;
 	struct walk w;
 	int rc;
 
@@ -273,7 +272,7 @@ queue_load_all(struct qspace *qs)
 		if (w.kn == 5 && w.k[4] == 'D') {
 			if (definition_decode(w.v, w.vn, &p) != 0)
 				rc = env_error(qs, T_QUEUES, "a definition is not of this version", EINVAL);
-			else if ((q = queue_by_id(qs, id)) == NULL && (q = queue_add(qs, id, &p)) == NULL)
+			else if (queue_by_id(qs, id) == NULL && queue_add(qs, id, &p) == NULL)
 				rc = QMEOS;
 		}
 		if (rc != 0)
@@ -415,10 +414,10 @@ qspace_queue_destroy(struct qspace *qs, const char *name, bool purge)
 	if (purge && (rc = queue_purge(qs, q)) != 0)
 		return rc;
 	key_make(k, q->id, 'D');
-	if ((rc = table_del(qs, T_QUEUES, false, k, sizeof k)) != 0)
+	if (table_del(qs, T_QUEUES, false, k, sizeof k) != 0)
 		return batch_dead(qs, QMESYSTEM);
 	key_make(k, q->id, 'C');
-	if ((rc = table_del(qs, T_QUEUES, false, k, sizeof k)) != 0)
+	if (table_del(qs, T_QUEUES, false, k, sizeof k) != 0)
 		return batch_dead(qs, QMESYSTEM);
 	q->dying = true;
 	return 0;

@@ -142,9 +142,10 @@ segments_close(struct qspace *qs, uint32_t flags)
 	struct segment *s, *next;
 
 	for (int np = 0; np < 2; np++) {
-		HASH_ITER(hh, qs->env.seg[np].all, s, next) {
+		for (s = qs->env.seg[np].all; s != NULL; s = next) {
+			next = s->hh.next;
 			(void)segment_close(qs, np, s, np ? DB_NOSYNC : flags);
-			HASH_DELETE(hh, qs->env.seg[np].all, s);
+			HASH_DELETE(hh, qs->env.seg[np].all, s);	// NOLINT: inside uthash
 			free(s);
 		}
 		qs->env.seg[np] = (struct segments){ 0 };

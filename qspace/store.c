@@ -286,6 +286,7 @@ store_remove(struct qspace *qs, struct queue *q, const struct okey *k, const str
 			return rc;
 		corrid = r.m.corrid;
 	}
+	assert(corrid != NULL || !(v->flags & OV_CORRID));
 	if (at->delayed) {
 		if ((rc = delayed_del(qs, q, v, at->available_us)) != 0)
 			return rc;
@@ -388,7 +389,7 @@ store_promote(struct qspace *qs, struct queue *q, int64_t now, int max)
 
 	if (q->n.next_due > now)
 		return 0;
-	if ((d = malloc(AT_ONCE * sizeof *d)) == NULL)
+	if ((d = calloc(AT_ONCE, sizeof *d)) == NULL)
 		return batch_dead(qs, QMEOS);
 	queue_touch(qs, q);
 	for (int np = 0; np < 2 && rc == 0; np++)
@@ -461,6 +462,7 @@ store_to_error_queue(struct qspace *qs, struct held *h, const struct oval *v, co
 
 	if ((rc = store_read(qs, h->q, &h->v, &m, NULL)) != 0)
 		return rc;
+	assert(m != NULL);
 	if ((rc = store_remove(qs, h->q, &h->key, &h->v, &here, m->corrid)) == 0) {
 		used_add(qs, &h->v, -1);
 		if (errq == NULL) {
