@@ -71,14 +71,15 @@ sys_of    = $(foreach f,$(call closure,$(1)),$(SYS_$(f)))
 BINS     := $(PROGRAMS:%=$(T)/bin/%)
 HEADERS  := $(patsubst libatmiq/include/%,$(T)/include/%,$(wildcard libatmiq/include/*.h))
 PAGES    := $(wildcard man/*.[1-8])
-SONAMES  := libatmiq.so libtux.so libbuft.so libtmib.so libqm.so
+# Every name that old link lines have; all are the same library.
+SONAMES  := $(patsubst %,lib%.so,atmiq tux buft tmib qm fml fml32 engine wsc)
 SHARED   := $(T)/lib/libatmiq.so.1
 RM_FILE  := $(T)/udataobj/RM
 
 SAMPLE   := $(patsubst examples/%,$(T)/apps/%,$(wildcard examples/qsample/*))
 
 .PHONY: all deps deps-lint demo check check-long crash bench lint fuzz install clean
-all: $(SHARED) $(SONAMES:%=$(T)/lib/%) $(HEADERS) $(RM_FILE) $(BINS) $(PAGES:%=$(T)/share/%.stamp) $(SAMPLE)
+all: $(SHARED) $(SONAMES:%=$(T)/lib/%) $(HEADERS) $(RM_FILE) $(BINS) $(PAGES:%=$(B)/%.stamp) $(SAMPLE)
 
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -108,9 +109,12 @@ $(T)/include/%: libatmiq/include/%
 $(RM_FILE): libatmiq/RM
 	@mkdir -p $(@D)
 	@cp $< $@
-$(T)/share/man/%.stamp: man/%
-	@mkdir -p $(T)/share/man/man$(subst .,,$(suffix $*))
+# A page, and a link to it for each other name that it has.
+$(B)/man/%.stamp: man/%
+	@mkdir -p $(@D) $(T)/share/man/man$(subst .,,$(suffix $*))
 	@cp $< $(T)/share/man/man$(subst .,,$(suffix $*))/$*
+	@for name in $$(awk '/^\.Sh/ { name = $$2 == "NAME" } name && $$1 == ".Nm" { print $$2 }' $<); do \
+	    [ -f man/$$name$(suffix $*) ] || ln -sf $* $(T)/share/man/man$(subst .,,$(suffix $*))/$$name$(suffix $*); done
 	@touch $@
 
 $(T)/apps/%: examples/%
@@ -138,7 +142,7 @@ include bench/bench.mk
 DEPS      := gcc g++ libc6-dev make libdb5.3-dev libzmq3-dev libconfig-dev libedit-dev uthash-dev libcunit1-dev mandoc
 DEPS_LINT := clang clang-tidy cppcheck
 missing    = $(filter-out $(shell dpkg-query -W -f '$${db:Status-Abbrev} $${Package}\n' $(1) 2>/dev/null | sed -n 's/^ii *//p'),$(1))
-get        = $(if $(call missing,$(1)),apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y \
+get        = $(if $(call missing,$(1)),echo "  APT   $(call missing,$(1))" && apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y \
 	install --no-install-recommends $(call missing,$(1)) >/dev/null,:)
 deps:
 	@$(call get,$(DEPS))
@@ -189,7 +193,7 @@ lint:
 
 install: all
 	@mkdir -p $(PREFIX)
-	@cd $(T) && tar cf - --exclude='*.stamp' . | tar xf - -C $(abspath $(PREFIX))
+	@cd $(T) && tar cf - . | tar xf - -C $(abspath $(PREFIX))
 
 clean:
 	rm -rf build
