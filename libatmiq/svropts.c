@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "servopts.h"
 #include "svr.h"
 #include "ulog.h"
 
@@ -110,7 +111,6 @@ option(struct svropts *o, char letter, char *value)
 int
 svropts_parse(int argc, char **argv, struct svropts *o)
 {
-	static const char with_value[] = "seolnpgiuUCm";
 	int i = 1;
 
 	memset(o, 0, sizeof *o);
@@ -124,7 +124,8 @@ svropts_parse(int argc, char **argv, struct svropts *o)
 			return -1;
 		}
 		for (; *p != '\0'; p++) {
-			bool value = strchr(with_value, *p) != NULL;
+			const char *known = *p != ':' && *p != '+' ? strchr(SERVOPTS, *p) : NULL;
+			bool value = known != NULL && known[1] == ':';
 			char none[] = "", *v = none;
 
 			if (value && (v = p[1] != '\0' ? p + 1 : argv[++i]) == NULL) {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "servopts.h"
 #include "ubb.h"
 
 bool
@@ -15,7 +16,7 @@ check_names_services(int argc, char **argv)
 
 	opterr = 0;
 	optind = 0;
-	while ((c = getopt(argc, argv, "+C:g:i:u:U:m:As:e:o:rthl:n:p:vPSRGMk:")) != -1)
+	while ((c = getopt(argc, argv, SERVOPTS)) != -1)
 		found |= c == 's';
 	return found;
 }

@@ -6,10 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "servopts.h"
 #include "ulog.h"
-
-/* What BBL adds (C g i u U m), then servopts(5).  Those without an effect here are accepted: old files have them. */
-#define SERVOPTS "+:C:g:i:u:U:m:As:e:o:rthl:n:p:vPSRGMk:"
 
 static int
 name_add(struct options *o, const char *name, size_t len, char *why, size_t why_size)
@@ -100,7 +98,7 @@ options_parse(int argc, char **argv, struct options *o, char *why, size_t why_si
 			ulog("QM_CAT:1606: WARN: TMQUEUE: unknown option -%c before -- is ignored", optopt);
 			break;
 		default:
-			break;
+			break;		/* accepted without effect: old files have them */
 		}
 	}
 	if ((all || o->n_names == 0) &&
