@@ -151,6 +151,7 @@ say_heartbeat(struct bb_agent *a)
 		record_setf(r, "done", "%lu", done);
 		record_setf(r, "load", "%lu", atomic_load(&a->load));
 		record_set(r, "current", current != NULL ? current->name : "");
+		record_set(r, "report", a->report);
 		put_services(a, r, true);
 	}
 	a->beat_reqid = a->last_reqid;
@@ -234,6 +235,7 @@ joined(struct bb_agent *a, const struct wire_adminreply *reply)
 	a->refused = 0;
 	a->down_since_us = 0;
 	a->beat_reqid = 0;
+	snprintf(a->report, sizeof a->report, "0");
 	a->beat_us = 0;
 	a->next_beat_us = 0;	/* the counters of before are news to a BBL that was started again */
 	revive_over(&a->revive);
@@ -277,6 +279,16 @@ hear_reply(struct bb_agent *a, const struct wire_adminreply *reply)
 		answer_ask(a, reply);
 }
 
+static void	/* BBL wants to know the counters now */
+report(struct bb_agent *a, const struct wire_admin *order)
+{
+	const char *number = order->doc.n > 0 ? record_get(&order->doc.rec[0], "number") : NULL;
+
+	snprintf(a->report, sizeof a->report, "%s", number != NULL ? number : "0");
+	if (a->state == AGENT_UP)
+		say_heartbeat(a);
+}
+
 static void
 hear(struct bb_agent *a, const struct link_msg *m)
 {
@@ -289,6 +301,8 @@ hear(struct bb_agent *a, const struct link_msg *m)
 	} else if (wire_admin_decode(m->head, m->head_len, &order) == 0) {
 		if (order.reqid == 0 && strcmp(order.op, "stop") == 0)
 			bb_agent_stop_now(a);
+		else if (order.reqid == 0 && strcmp(order.op, "report") == 0)
+			report(a, &order);
 		document_free(&order.doc);
 	}
 }
@@ -322,7 +336,7 @@ do_what_is_due(struct bb_agent *a)
 			say_register(a);
 		else
 			lost(a, RETRY_US);
-		if (a->state == AGENT_DOWN && a->running && clock_mono_us() - a->down_since_us > REVIVE_AFTER_US)
+		if (a->state == AGENT_DOWN && clock_mono_us() - a->down_since_us > REVIVE_AFTER_US)
 			revive_try(&a->revive);
 		return;
 	case AGENT_JOINING:

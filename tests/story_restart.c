@@ -176,6 +176,26 @@ without_the_bulletin_board_work_goes_on_and_it_comes_back(void)
 	given_done(g);
 }
 
+/* The new queue manager may not have registered yet when BBL dies: then it is the only one left to start BBL. */
+static void
+bulletin_board_and_queue_manager_die_one_after_the_other(void)
+{
+	struct given *g = given_queues();
+	int i;
+
+	put("ORDERS", "before");
+	for (i = 0; i < 2; i++) {
+		pid_t old = given_pid(g, "BBL", 0);
+		kill_and_await(g, "TMQUEUE");
+		given_kill(g, "BBL", SIGKILL);
+		CU_ASSERT_TRUE(wait_pid_changes(g, "BBL", old, 20));
+		CU_ASSERT_TRUE(wait_until(psr_shows_all, g, 20));
+		CU_ASSERT_TRUE(wait_until(can_put, "ANSWERS", 10));
+	}
+	EXPECT(take("ORDERS"), "before");
+	given_done(g);
+}
+
 static void
 a_second_queue_manager_stands_by_and_takes_over(void)
 {
@@ -208,7 +228,7 @@ given_forwarding(void)
 {
 	return given_system(&(struct given_conf){ .queues = QUEUES, .server_source = service, .server_services = "-s ORDERS",
 	    .server_params = FOR_EVER, .tmqueue = FOR_EVER " CLOPT=\"-s QSPACE:TMQUEUE -- -t 30\"",
-	    .servers = "TMQFORWARD SRVGRP=QUE1 SRVID=5 " FOR_EVER " CLOPT=\"-- -i 2 -t 20 -q ORDERS\"\n" });
+	    .servers = "TMQFORWARD SRVGRP=QUE1 SRVID=5 " FOR_EVER " CLOPT=\"-- -i 2 -t 5 -q ORDERS\"\n" });
 }
 
 static void
@@ -344,6 +364,7 @@ main(void)
 		UNIT(a_transaction_does_not_outlive_its_queue_manager_by_half),
 		UNIT(an_open_qmadmin_outlives_the_queue_manager),
 		UNIT(without_the_bulletin_board_work_goes_on_and_it_comes_back),
+		UNIT(bulletin_board_and_queue_manager_die_one_after_the_other),
 		UNIT(a_second_queue_manager_stands_by_and_takes_over),
 		UNIT(a_service_that_dies_gets_its_request_again),
 		UNIT(a_forwarder_that_dies_loses_and_doubles_nothing),

@@ -5,6 +5,7 @@
  */
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "given.h"
@@ -38,7 +39,7 @@ struct waiter {
 	int error;		/* tperrno */
 	long diagnostic;
 	double took;
-	volatile int asked;
+	atomic_int asked;
 };
 
 static void *
