@@ -317,9 +317,10 @@ tptypes(char *ptr, char *type, char *subtype)
 
 	if (buffer_look(ptr, &t) != 0)
 		return fail(TPEINVAL);
-	if (type != NULL)		/* a full-length name has no NUL: the arrays are 8 and 16 bytes */
+	/* A full-length name has no NUL: the arrays are 8 and 16 bytes. */
+	if (type != NULL)	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
 		memcpy(type, t.type, strlen(t.type) + (strlen(t.type) < 8));
-	if (subtype != NULL)
+	if (subtype != NULL)	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
 		memcpy(subtype, t.subtype, strlen(t.subtype) + (strlen(t.subtype) < 16));
 	return t.size;
 }

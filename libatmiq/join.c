@@ -148,12 +148,12 @@ app_join(struct context *ctx, const char *usrname, const char *cltname)
 	struct document args = { 0 };
 	struct record *r;
 	char key[] = "clientid0";
-	int rc, i, err = TPEOS;
+	int i, err = TPEOS;
 
 	if ((r = document_add(&args)) == NULL || record_set(r, "usrname", usrname) != 0 ||
 	    record_set(r, "cltname", cltname) != 0 || record_setf(r, "pid", "%ld", (long)getpid()) != 0)
 		goto done;
-	if ((rc = bbl_ask(ctx, "join", r, JOIN_MS, &reply)) != LINK_OK) {
+	if (bbl_ask(ctx, "join", r, JOIN_MS, &reply) != LINK_OK) {
 		ulog("LIBTUX_CAT:5023: ERROR: cannot join the application of TUXCONFIG %s: it is not booted (no BBL at "
 		     "%s)",
 		    ctx->app->tuxconfig, ctx->app->bbl);

@@ -123,7 +123,6 @@ work_run(struct link_msg *m)
 {
 	static TPSVCINFO info;
 	int64_t began = svr.opt.report ? clock_now_us() : 0;
-	int err;
 
 	if (wire_call_decode(m->head, m->head_len, &work.call) != 0) {
 		ulog("LIBTUX_CAT:5111: WARN: dropped a service request that cannot be read (%zu bytes)", m->head_len);
@@ -135,7 +134,7 @@ work_run(struct link_msg *m)
 		return;
 	}
 	bb_agent_busy(svr.agent, work.offer->name);
-	if ((err = work_begin(m, &info)) != 0)
+	if (work_begin(m, &info) != 0)
 		reply_error(TPESVCERR);
 	else
 		work_call(&info);
@@ -213,7 +212,7 @@ void
 tpreturn(int rval, long rcode, char *data, long len, long flags)
 {
 	struct typed type;
-	long n;
+	long n = 0;
 	int error = rval == TPSUCCESS ? 0 : TPESVCFAIL;
 
 	(void)flags;

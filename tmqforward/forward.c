@@ -210,7 +210,7 @@ nothing_left(struct forwarder *f, const enum turn *now)
 void
 forward_run(struct forwarder *f)
 {
-	enum turn now[FORWARD_MAX_QUEUES];
+	enum turn now[FORWARD_MAX_QUEUES] = { 0 };
 
 	while (!atmiq_server_stopping()) {
 		bool worked = false, trouble = false;

@@ -157,7 +157,7 @@ server_open(const struct options *o, const struct boot *b, struct server **out)
 	s->load = svc != NULL ? (unsigned)svc->load : 50;
 	memcpy(s->hidden, "..", 2);
 	memcpy(s->hidden + 2, b->group->name, strnlen(b->group->name, sizeof s->hidden - 3));
-	if ((rc = link_server_open(b->endpoint, b->perm, &s->link)) != LINK_OK) {
+	if (link_server_open(b->endpoint, b->perm, &s->link) != LINK_OK) {
 		ulog("QM_CAT:1618: ERROR: TMQUEUE: cannot listen at %s: %s", b->endpoint, strerror(errno));
 		goto fail;
 	}

@@ -204,7 +204,6 @@ commit(struct txs *t, const struct wire_txend *m, struct branch *b, int *error)
 	if (m->groups.n > 1) {
 		ulog("QM_CAT:1609: ERROR: TMQUEUE: a transaction over %u groups (%s, %s, ...) is rolled back: "
 		    "this release commits in one group", m->groups.n, m->groups.name[0], m->groups.name[1]);
-		rc = QMEABORTED;
 		qspace_branch_doom(b);
 	}
 	rc = qspace_branch_commit(t->qs, b);
