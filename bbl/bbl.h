@@ -18,6 +18,8 @@ struct bbl {
 	int sigfd, lock_fd;
 	int64_t started_us;		/* clock_mono_us() */
 	uint64_t done;			/* requests answered */
+	struct look *looks;		/* that wait for reports of servers */
+	uint64_t last_report;		/* number of the latest one asked for */
 	struct rlimit files;		/* descriptors, before BBL raised its own limit: the servers' */
 	bool end;			/* leave the loop */
 	bool end_application;		/* and leave nothing behind */
@@ -35,6 +37,14 @@ int rows_pclt(struct bbl *b, struct document *out);
 int rows_pq(const struct bbl *b, struct document *out);
 int rows_bbs(const struct bbl *b, struct document *out);
 void server_queue_name(const struct server *s, char *buf, size_t size);
+
+/* --- look.c: rows with counters of now --- */
+/* Ask all servers to report; the answer is sent once they have.  0, or -1: no memory. */
+int look_begin(struct bbl *b, const struct link_peer *peer, uint64_t reqid,
+    int (*rows)(const struct bbl *, struct document *));
+void look_tick(struct bbl *b);			/* answer what can be answered */
+int64_t look_next_due(const struct bbl *b);
+void look_free(struct bbl *b);
 
 /* --- spawn.c --- */
 /* Run the server's program.  0: s->pid, pidfd, why_fd are set; -1 with the cause in why. */

@@ -252,6 +252,8 @@ bbl_serve(struct bbl *b)
 		int64_t due = supervisor_next_due(b);
 		struct link_msg m;
 
+		if (look_next_due(b) < due)
+			due = look_next_due(b);
 		if (b->reg.n_clients > 0 && sweep < due)
 			due = sweep;
 		if (link_server_recv(b->link, &m, due, b->epfd) == LINK_OK) {
@@ -260,6 +262,7 @@ bbl_serve(struct bbl *b)
 		}
 		supervisor_reap(b);
 		supervisor_tick(b);
+		look_tick(b);
 		if (clock_mono_us() >= sweep) {
 			registry_sweep_clients(&b->reg);
 			sweep = clock_mono_us() + SWEEP_US;
@@ -276,6 +279,7 @@ bbl_close(struct bbl *b)
 	app_file(&b->app, APP_STOPPED, path, sizeof path);
 	if ((fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644)) >= 0)
 		close(fd);	/* no server may start us again */
+	look_free(b);
 	link_server_close(b->link);
 	if (b->end_application)
 		app_remove_rundir(b->app.rundir);

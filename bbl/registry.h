@@ -44,6 +44,7 @@ struct server {
 	char *program, *clopt, *rqaddr, *endpoint;
 	char current[WIRE_NAME];		/* service that runs now; "" for none */
 	uint64_t done, load;
+	uint64_t reported;			/* number of the latest order to report that it followed */
 	size_t n_offers;
 	struct offer *offers;
 

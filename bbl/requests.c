@@ -1,6 +1,6 @@
 /*
  * The operations that BBL answers: one function each, found by name in the table at the end.  An operation fills `a`
- * and returns true, or returns false: the answer comes later, from the supervisor.
+ * and returns true, or returns false: the answer comes later, from the supervisor or a look.
  */
 #include <errno.h>
 #include <signal.h>
@@ -250,6 +250,7 @@ op_heartbeat(struct bbl *b, const struct ask *q, struct answer *a)
 	s->done = (uint64_t)record_long(q->args, "done", 0);
 	s->load = (uint64_t)record_long(q->args, "load", 0);
 	snprintf(s->current, sizeof s->current, "%s", arg(q, "current"));
+	s->reported = (uint64_t)record_long(q->args, "report", 0);
 	heartbeat_services(s, q);
 	return true;
 }
@@ -459,8 +460,17 @@ op_shutdown_bbl(struct bbl *b, const struct ask *q, struct answer *a)
 			refuse(a, TPEOS, "BBL is out of memory"); \
 		return true; \
 	}
-ROWS(psr)
-ROWS(psc)
+#define LOOK(name) \
+	static bool \
+	op_##name(struct bbl *b, const struct ask *q, struct answer *a) \
+	{ \
+		if (look_begin(b, q->peer, q->reqid, rows_##name) == 0) \
+			return false; \
+		refuse(a, TPEOS, "BBL is out of memory"); \
+		return true; \
+	}
+LOOK(psr)
+LOOK(psc)
 ROWS(pclt)
 ROWS(pq)
 ROWS(bbs)

@@ -75,6 +75,7 @@ struct bb_agent {
 	uint64_t last_reqid, join_reqid, beat_reqid;
 	int64_t next_try_us, join_deadline_us, next_beat_us, beat_us, down_since_us;
 	unsigned long told_done;	/* in the last heartbeat */
+	char report[24];		/* number of BBL's last order to report; "": none since we registered */
 	struct service *told_current;
 	int refused;			/* status of the last refusal; 0: none */
 	bool refusal_logged;

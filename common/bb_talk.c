@@ -151,7 +151,8 @@ say_heartbeat(struct bb_agent *a)
 		record_setf(r, "done", "%lu", done);
 		record_setf(r, "load", "%lu", atomic_load(&a->load));
 		record_set(r, "current", current != NULL ? current->name : "");
-		record_set(r, "report", a->report);
+		if (a->report[0] != '\0')
+			record_set(r, "report", a->report);
 		put_services(a, r, true);
 	}
 	a->beat_reqid = a->last_reqid;
@@ -235,7 +236,7 @@ joined(struct bb_agent *a, const struct wire_adminreply *reply)
 	a->refused = 0;
 	a->down_since_us = 0;
 	a->beat_reqid = 0;
-	snprintf(a->report, sizeof a->report, "0");
+	a->report[0] = '\0';
 	a->beat_us = 0;
 	a->next_beat_us = 0;	/* the counters of before are news to a BBL that was started again */
 	revive_over(&a->revive);
@@ -284,7 +285,7 @@ report(struct bb_agent *a, const struct wire_admin *order)
 {
 	const char *number = order->doc.n > 0 ? record_get(&order->doc.rec[0], "number") : NULL;
 
-	snprintf(a->report, sizeof a->report, "%s", number != NULL ? number : "0");
+	snprintf(a->report, sizeof a->report, "%s", number != NULL ? number : "");
 	if (a->state == AGENT_UP)
 		say_heartbeat(a);
 }
