@@ -22,6 +22,7 @@
 static struct {			/* of the process; under lock */
 	pthread_mutex_t lock;
 	char program[64];
+	char *const *program_at;
 	char configured[4096];	/* by ulog_prefix() */
 	char prefix[4096];	/* fixed at the first line; "" before it */
 	char node[65];
@@ -54,6 +55,14 @@ ulog_program(const char *name)
 	slash = strrchr(name, '/');
 	lock();
 	snprintf(me.program, sizeof me.program, "%s", slash != NULL ? slash + 1 : name);
+	unlock();
+}
+
+void
+ulog_program_at(char *const *name)
+{
+	lock();
+	me.program_at = name;
 	unlock();
 }
 
@@ -96,6 +105,17 @@ settle(void)
 
 #define TAG_MAX 320
 #define GTRID_MAX 96
+#define PROGRAM_MAX 63
+
+static const char *	/* me.lock is held */
+program(void)
+{
+	const char *name = me.program_at != NULL ? *me.program_at : NULL, *slash;
+
+	if (name == NULL || *name == '\0')
+		return me.program;
+	return (slash = strrchr(name, '/')) != NULL ? slash + 1 : name;
+}
 
 static size_t	/* "hhmmss.node!process.pid.thread.context: " and the gtrid; me.lock is held */
 put_tag(char *to, const struct tm *tm, int ms)
@@ -108,8 +128,8 @@ put_tag(char *to, const struct tm *tm, int ms)
 
 	if (milli != NULL && (*milli == 'Y' || *milli == 'y'))
 		snprintf(part, sizeof part, ".%03d", ms);
-	n = snprintf(to, TAG_MAX, "%02d%02d%02d%s.%s!%s.%ld.%ld.%ld: ", tm->tm_hour, tm->tm_min, tm->tm_sec, part,
-	    me.node, me.program, (long)pid, thread, context);
+	n = snprintf(to, TAG_MAX, "%02d%02d%02d%s.%s!%.*s.%ld.%ld.%ld: ", tm->tm_hour, tm->tm_min, tm->tm_sec, part,
+	    me.node, PROGRAM_MAX, program(), (long)pid, thread, context);
 	return (size_t)n < TAG_MAX ? (size_t)n : TAG_MAX - 1;
 }
 

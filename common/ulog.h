@@ -19,6 +19,7 @@
 #include <stdarg.h>
 
 void ulog_program(const char *name);	/* copied; what stands between ! and .pid; "?proc" when never called */
+void ulog_program_at(char *const *name);	/* looked at for each line, before ulog_program(): a variable of the program */
 void ulog_prefix(const char *prefix);	/* copied; ULOGPFX of the configuration */
 void ulog_context(long context);	/* of the calling thread; 0 in single-context programs */
 void ulog_gtrid(const unsigned long xid[3]);	/* of the calling thread; NULL outside a transaction */

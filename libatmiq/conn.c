@@ -313,9 +313,9 @@ conn_next_reqid(struct conn *c)
 	return ++c->last_reqid;
 }
 
-/* The least busy server, in turn among equals. */
+/* The least busy server, whatever service keeps it busy for us; in turn among equals. */
 static struct target *
-target_choose(struct service *s, const char *group)
+target_choose(struct conn *c, struct service *s, const char *group)
 {
 	struct target *best = NULL, *t;
 	unsigned best_load = 0, load;
@@ -325,6 +325,8 @@ target_choose(struct service *s, const char *group)
 		t = &s->target[(s->turn + i) % s->n];
 		if (*group != '\0' && strcmp(t->group, group) != 0)
 			continue;
+		if (t->peer == NULL)
+			t->peer = peer_find(c, t->endpoint);
 		load = t->peer == NULL ? 0 : t->peer->outstanding;
 		if (best == NULL || load < best_load) {
 			best = t;
@@ -380,7 +382,7 @@ conn_submit(struct conn *c, const char *name, const char *group, const struct li
 		if ((err = conn_lookup(c, name, how, &known)) != 0)
 			return err;
 		s = c->services;	/* conn_lookup() puts it first */
-		if ((t = target_choose(s, group)) == NULL)
+		if ((t = target_choose(c, s, group)) == NULL)
 			return TPETRAN;
 		if (t->peer == NULL && (t->peer = peer_open(c, t->endpoint)) == NULL)
 			return TPEOS;

@@ -18,11 +18,15 @@
 char *proc_name;
 int Uunixerr;
 
+__attribute__((constructor)) static void
+proc_name_counts(void)
+{
+	ulog_program_at(&proc_name);
+}
+
 int
 vuserlog(char *fmt, va_list ap)
 {
-	if (proc_name != NULL)
-		ulog_program(proc_name);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 	return ulog_v(fmt, ap);

@@ -15,7 +15,7 @@
 #define GRACE_US 150000LL	/* a waiting dequeue ends in the queue manager; its answer is worth this much more */
 #define SIGNAL_US 1000000LL	/* an operation under way when a signal comes: wait this long for what became of it */
 
-#define CALL_FLAGS (TPNOBLOCK | TPSIGRSTRT | TPNOTRAN | TPNOTIME | TPNOCHANGE)
+#define CALL_FLAGS (TPNOBLOCK | TPSIGRSTRT | TPNOTRAN | TPNOTIME)
 #define CONTROL_FLAGS 0xfffff	/* of TPQCTL; what later products put above is not for us */
 #define CLEARED \
 	(TPQTOP | TPQBEFOREMSGID | TPQTIME_ABS | TPQTIME_REL | TPQEXPTIME_ABS | TPQEXPTIME_REL | TPQEXPTIME_NONE)
@@ -314,7 +314,7 @@ dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len, long fla
 	struct typed type;
 	int err;
 
-	if (arguments_wrong(qspace, qname, flags, CALL_FLAGS) || data == NULL || len == NULL ||
+	if (arguments_wrong(qspace, qname, flags, CALL_FLAGS | TPNOCHANGE) || data == NULL || len == NULL ||
 	    buffer_look(*data, &type) != 0)
 		return fail(TPEINVAL);
 	memset(&m, 0, sizeof m);

@@ -298,13 +298,16 @@ int
 tpgetlev(void)
 {
 	struct context *ctx;
-	int level;
+	int before = tperrno, level = 0;
 
 	tperrno = 0;
-	if ((ctx = context_enter_joined()) == NULL)
-		return tperrno == 0 ? 0 : -1;
-	level = ctx->tran.active;
-	context_leave(ctx, 0);
+	if ((ctx = context_enter_joined()) != NULL) {
+		level = ctx->tran.active;
+		context_leave(ctx, 0);
+	} else if (tperrno != 0) {
+		return -1;
+	}
+	tperrno = before;	/* it is asked between a failure and a look at its code */
 	return level;
 }
 
