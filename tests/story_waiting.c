@@ -269,7 +269,9 @@ a_dead_waiter_eats_no_message(void)
 			nap_ms(5);
 		free(out);
 	}
-	/* Its wait may still stand in the server until the broken connection is seen; no message may go there for good. */
+	/* The server sees the broken connections with its next round of input: two questions of somebody else are such. */
+	CU_ASSERT_EQUAL(depth(g, "ROOM"), 0);
+	CU_ASSERT_EQUAL(depth(g, "ROOM"), 0);
 	put("ROOM", "for the living");
 	text = take_within("ROOM", 5);
 	CU_ASSERT_PTR_NOT_NULL(text);
