@@ -25,12 +25,13 @@ ALL_CFLAGS    = -std=gnu11 -D_GNU_SOURCE -fPIC -pthread -fvisibility=hidden $(WA
 
 # Who may include whom: left uses right, never back.
 USES_common     :=
+USES_console    :=
 USES_ubbconfig  := common
 USES_qspace     := common
 USES_libatmiq   := ubbconfig common
-USES_bbl        := ubbconfig common
+USES_bbl        := console ubbconfig common
 USES_tmqueue    := qspace ubbconfig common
-USES_qmadmin    := qspace ubbconfig common
+USES_qmadmin    := console qspace ubbconfig common
 USES_tmqforward := libatmiq/ext ubbconfig common
 USES_bench      := qspace common
 
@@ -38,9 +39,9 @@ USES_bench      := qspace common
 SYS_common    := -lzmq
 SYS_ubbconfig := -lconfig
 SYS_qspace    := -ldb-5.3
-SYS_qmadmin   := -ledit
+SYS_console   := -ledit
 
-FOLDERS  := common ubbconfig qspace libatmiq bbl tmqueue tmqforward qmadmin
+FOLDERS  := common console ubbconfig qspace libatmiq bbl tmqueue tmqforward qmadmin
 
 # Programs, and the file that holds main; the rest of a folder is its library.
 MAIN_tmloadcf    := ubbconfig/tmloadcf.c
@@ -127,7 +128,7 @@ define program
 $(T)/bin/$(1): $(call objs,$(MAIN_$(1))) $(call libs_of,$(call folder_of,$(MAIN_$(1)))) $(if $(filter $(1),$(client_programs)),$(SHARED))
 	@mkdir -p $$(@D)
 	@echo "  LINK  $$@"
-	$(Q)$(CC) $(SANFLAGS) -pthread -rdynamic -o $$@ $$(filter %.o %.a,$$^) $(if $(filter $(1),$(client_programs)),$(SHARED) -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../lib') \
+	$(Q)$(CC) $(SANFLAGS) -pthread -rdynamic -Wl$(comma)--as-needed -o $$@ $$(filter %.o %.a,$$^) $(if $(filter $(1),$(client_programs)),$(SHARED) -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../lib') \
 	    $(call sys_of,$(call folder_of,$(MAIN_$(1))))
 endef
 $(foreach p,$(PROGRAMS),$(eval $(call program,$(p))))

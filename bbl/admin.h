@@ -5,9 +5,9 @@
 #define ADMIN_H
 
 #include "app.h"
-#include "reader.h"
+#include "commands.h"
 
-/* Modes of tmadmin: the bits of reader.mode. */
+/* Modes of tmadmin: the bits of commands.mode. */
 enum { MODE_RUNNING = 1, MODE_BOOT = 2, MODE_CONFIG = 4, MODE_READ_ONLY = 8 };
 #define MODE_ANY (MODE_RUNNING | MODE_BOOT | MODE_CONFIG | MODE_READ_ONLY)
 #define MODE_LOOK (MODE_RUNNING | MODE_READ_ONLY)	/* with a bulletin board */
@@ -21,23 +21,23 @@ struct admin {
 };
 
 /* The option as given, else its default, else NULL. */
-const char *admin_option(const struct admin *a, const struct reader_opts *o, int letter);
+const char *admin_option(const struct admin *a, const struct opts *o, int letter);
 
 /* admin_look.c */
-void cmd_psr(struct reader *r, const struct reader_opts *o);
-void cmd_psc(struct reader *r, const struct reader_opts *o);
-void cmd_pclt(struct reader *r, const struct reader_opts *o);
-void cmd_pq(struct reader *r, const struct reader_opts *o);
-void cmd_bbs(struct reader *r, const struct reader_opts *o);
-void cmd_bbparms(struct reader *r, const struct reader_opts *o);
-void cmd_serverparms(struct reader *r, const struct reader_opts *o);
+void cmd_psr(struct commands *r, const struct opts *o);
+void cmd_psc(struct commands *r, const struct opts *o);
+void cmd_pclt(struct commands *r, const struct opts *o);
+void cmd_pq(struct commands *r, const struct opts *o);
+void cmd_bbs(struct commands *r, const struct opts *o);
+void cmd_bbparms(struct commands *r, const struct opts *o);
+void cmd_serverparms(struct commands *r, const struct opts *o);
 
 /* admin_device.c */
-void cmd_crdl(struct reader *r, const struct reader_opts *o);
-void cmd_dsdl(struct reader *r, const struct reader_opts *o);
-void cmd_lidl(struct reader *r, const struct reader_opts *o);
-void cmd_livtoc(struct reader *r, const struct reader_opts *o);
-void cmd_crlog(struct reader *r, const struct reader_opts *o);
-void cmd_dslog(struct reader *r, const struct reader_opts *o);
+void cmd_crdl(struct commands *r, const struct opts *o);
+void cmd_dsdl(struct commands *r, const struct opts *o);
+void cmd_lidl(struct commands *r, const struct opts *o);
+void cmd_livtoc(struct commands *r, const struct opts *o);
+void cmd_crlog(struct commands *r, const struct opts *o);
+void cmd_dslog(struct commands *r, const struct opts *o);
 
 #endif

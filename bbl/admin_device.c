@@ -11,14 +11,14 @@
 
 /* -z, its default, or FSCONFIG.  NULL: refused. */
 static const char *
-device_of(const struct reader *r, const struct reader_opts *o)
+device_of(const struct commands *r, const struct opts *o)
 {
 	const char *device = admin_option(r->context, o, 'z');
 
 	if (device == NULL && (device = getenv("FSCONFIG")) != NULL && *device == '\0')
 		device = NULL;
 	if (device == NULL)
-		reader_error("which device? Name it with -z, or in FSCONFIG");
+		commands_error("which device? Name it with -z, or in FSCONFIG");
 	return device;
 }
 
@@ -34,7 +34,7 @@ number_of(const char *text, long otherwise, long *out)
 	*out = strtol(text, &end, 10);
 	if (errno == 0 && *text != '\0' && *end == '\0' && *out >= 0)
 		return true;
-	reader_error("%s is not a number of blocks", text);
+	commands_error("%s is not a number of blocks", text);
 	return false;
 }
 
@@ -42,12 +42,12 @@ static void
 tell(int rc, char *why, const char *what, const char *of)
 {
 	if (rc < 0)
-		reader_error("%s %s: %s", what, of, why != NULL ? why : "failed");
+		commands_error("%s %s: %s", what, of, why != NULL ? why : "failed");
 	free(why);
 }
 
 void
-cmd_crdl(struct reader *r, const struct reader_opts *o)
+cmd_crdl(struct commands *r, const struct opts *o)
 {
 	const char *device = device_of(r, o), *name = o->n_rest > 0 ? o->rest[0] : NULL;
 	char *why = NULL, *note = NULL;
@@ -59,8 +59,8 @@ cmd_crdl(struct reader *r, const struct reader_opts *o)
 		return;
 	if ((rc = device_add(device, name, offset, blocks, &why, &note)) == DEVE_OK) {
 		if (note != NULL)
-			fprintf(r->out, "%s\n", note);
-		fprintf(r->out, "Created device %s, offset %ld, size %ld on %s\n", name != NULL ? name : device, offset, blocks,
+			fprintf(r->con.out, "%s\n", note);
+		fprintf(r->con.out, "Created device %s, offset %ld, size %ld on %s\n", name != NULL ? name : device, offset, blocks,
 		    device);
 	}
 	free(note);
@@ -68,7 +68,7 @@ cmd_crdl(struct reader *r, const struct reader_opts *o)
 }
 
 static bool
-device_load(const struct reader *r, const struct reader_opts *o, struct device *d)
+device_load(const struct commands *r, const struct opts *o, struct device *d)
 {
 	const char *device = device_of(r, o);
 	char *why = NULL;
@@ -86,7 +86,7 @@ device_load(const struct reader *r, const struct reader_opts *o, struct device *
 
 /* The list index that an argument names; -1 when there is none; -2: refused. */
 static int
-index_of(const struct reader_opts *o, const struct device *d)
+index_of(const struct opts *o, const struct device *d)
 {
 	char *end;
 	long i;
@@ -96,28 +96,28 @@ index_of(const struct reader_opts *o, const struct device *d)
 	i = strtol(o->rest[0], &end, 10);
 	if (*end == '\0' && i >= 0 && i < d->n_entries)
 		return (int)i;
-	reader_error("no entry \"%s\" in the universal device list of %s (0 to %d)", o->rest[0], d->path, d->n_entries - 1);
+	commands_error("no entry \"%s\" in the universal device list of %s (0 to %d)", o->rest[0], d->path, d->n_entries - 1);
 	return -2;
 }
 
 static void
-entry_show(const struct reader *r, const struct device *d, int i)
+entry_show(const struct commands *r, const struct device *d, int i)
 {
 	struct device_free piece[DEVICE_MAX_TABLES + 1];
 	int n;
 
-	fprintf(r->out, "universal device index. %d:\n  name: %s\n  start: %ld\n  size: %ld\n", i, d->entry[i].name,
+	fprintf(r->con.out, "universal device index. %d:\n  name: %s\n  start: %ld\n  size: %ld\n", i, d->entry[i].name,
 	    d->entry[i].offset, d->entry[i].size);
-	if (!r->verbose)
+	if (!r->con.verbose)
 		return;
 	n = device_free_map(d, i, piece, DEVICE_MAX_TABLES + 1);
-	fprintf(r->out, "  free space map(%d %s used %d available):\n", n, n == 1 ? "entry" : "entries", n < 48 ? 48 - n : 0);
+	fprintf(r->con.out, "  free space map(%d %s used %d available):\n", n, n == 1 ? "entry" : "entries", n < 48 ? 48 - n : 0);
 	for (int k = 0; k < n; k++)
-		fprintf(r->out, "    size[%d]: %ld  addr[%d]: %ld\n", k + 1, piece[k].size, k + 1, piece[k].addr);
+		fprintf(r->con.out, "    size[%d]: %ld  addr[%d]: %ld\n", k + 1, piece[k].size, k + 1, piece[k].addr);
 }
 
 void
-cmd_lidl(struct reader *r, const struct reader_opts *o)
+cmd_lidl(struct commands *r, const struct opts *o)
 {
 	struct device d;
 	int which;
@@ -130,20 +130,20 @@ cmd_lidl(struct reader *r, const struct reader_opts *o)
 }
 
 void
-cmd_livtoc(struct reader *r, const struct reader_opts *o)
+cmd_livtoc(struct commands *r, const struct opts *o)
 {
 	struct device d;
 
 	if (!device_load(r, o, &d))
 		return;
 	for (int i = 0; i < d.n_tables; i++)
-		fprintf(r->out, "volume table of contents entry. %d:\n  name: %s\n  kind: %s\n  device: %s\n  offset: %ld\n"
+		fprintf(r->con.out, "volume table of contents entry. %d:\n  name: %s\n  kind: %s\n  device: %s\n  offset: %ld\n"
 		    "  pages: %ld\n  extent: %d\n", i, d.table[i].name, d.table[i].kind, d.entry[d.table[i].entry].name,
 		    d.table[i].offset, d.table[i].pages, d.table[i].extent);
 }
 
 void
-cmd_dsdl(struct reader *r, const struct reader_opts *o)
+cmd_dsdl(struct commands *r, const struct opts *o)
 {
 	char question[512], *why = NULL;
 	struct device d;
@@ -152,34 +152,34 @@ cmd_dsdl(struct reader *r, const struct reader_opts *o)
 	if (!device_load(r, o, &d))
 		return;
 	if (o->n_rest == 0) {
-		reader_error("which entry? dsdl wants its index, as lidl shows it");
+		commands_error("which entry? dsdl wants its index, as lidl shows it");
 		return;
 	}
 	if ((which = index_of(o, &d)) < 0)
 		return;
 	snprintf(question, sizeof question, "Remove device %s, offset %ld from the universal device list (y/n)?",
 	    d.entry[which].name, d.entry[which].offset);
-	if (o->v['y'] != NULL || reader_confirm(r, question))
+	if (o->v['y'] != NULL || commands_confirm(r, question))
 		tell(device_remove(d.path, which, &why), why, "dsdl", d.path);
 }
 
 /* The machine whose log is meant: -m, its default, or this one. */
 static const struct ubb_machine *
-machine_of(const struct reader *r, const struct reader_opts *o)
+machine_of(const struct commands *r, const struct opts *o)
 {
 	const struct admin *a = r->context;
 	const char *lmid = admin_option(a, o, 'm');
 	const struct ubb_machine *m;
 
 	if (!a->have_app) {
-		reader_error("%s", a->why_no_app != NULL ? a->why_no_app : "no TUXCONFIG");
+		commands_error("%s", a->why_no_app != NULL ? a->why_no_app : "no TUXCONFIG");
 		return NULL;
 	}
 	m = lmid != NULL ? ubb_machine_by_lmid(a->app.ubb, lmid) : a->app.machine;
 	if (m == NULL)
-		reader_error("machine %s is not in section MACHINES", lmid);
+		commands_error("machine %s is not in section MACHINES", lmid);
 	else if (m->tlogdevice[0] == '\0')
-		reader_error("machine %s has no TLOGDEVICE", m->lmid);
+		commands_error("machine %s has no TLOGDEVICE", m->lmid);
 	return m != NULL && m->tlogdevice[0] != '\0' ? m : NULL;
 }
 
@@ -190,7 +190,7 @@ tlog_name(const struct ubb_machine *m)
 }
 
 void
-cmd_crlog(struct reader *r, const struct reader_opts *o)
+cmd_crlog(struct commands *r, const struct opts *o)
 {
 	const struct ubb_machine *m = machine_of(r, o);
 	char *why = NULL;
@@ -198,7 +198,7 @@ cmd_crlog(struct reader *r, const struct reader_opts *o)
 	if (m == NULL)
 		return;
 	if (tlog_exists(m->tlogdevice, tlog_name(m)) == 1) {
-		fflush(r->out);
+		fflush(r->con.out);
 		fprintf(stderr, "TMADMIN_CAT:109: WARN: the transaction log %s on %s exists already\n", tlog_name(m), m->tlogdevice);
 		return;
 	}
@@ -206,7 +206,7 @@ cmd_crlog(struct reader *r, const struct reader_opts *o)
 }
 
 void
-cmd_dslog(struct reader *r, const struct reader_opts *o)
+cmd_dslog(struct commands *r, const struct opts *o)
 {
 	const struct ubb_machine *m = machine_of(r, o);
 	char question[512], *why = NULL;
@@ -214,10 +214,10 @@ cmd_dslog(struct reader *r, const struct reader_opts *o)
 	if (m == NULL)
 		return;
 	if (r->mode == MODE_RUNNING) {
-		reader_error("the application runs and may need its transaction log");
+		commands_error("the application runs and may need its transaction log");
 		return;
 	}
 	snprintf(question, sizeof question, "Remove the transaction log %s from %s (y/n)?", tlog_name(m), m->tlogdevice);
-	if (o->v['y'] != NULL || reader_confirm(r, question))
+	if (o->v['y'] != NULL || commands_confirm(r, question))
 		tell(tlog_destroy(m->tlogdevice, tlog_name(m), &why), why, "dslog", m->tlogdevice);
 }

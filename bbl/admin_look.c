@@ -11,11 +11,11 @@ static int	/* the rows of one operation; the caller frees */
 rows_ask(const struct admin *a, const char *op, struct wire_adminreply *reply)
 {
 	if (app_ask(&a->app, op, ASK_MS, reply, NULL) != 0) {
-		reader_error("BBL of %s does not answer", a->app.tuxconfig);
+		commands_error("BBL of %s does not answer", a->app.tuxconfig);
 		return -1;
 	}
 	if (reply->status != 0) {
-		reader_error("%s", reply->text != NULL ? reply->text : "refused");
+		commands_error("%s", reply->text != NULL ? reply->text : "refused");
 		bb_reply_free(reply);
 		return -1;
 	}
@@ -23,7 +23,7 @@ rows_ask(const struct admin *a, const char *op, struct wire_adminreply *reply)
 }
 
 static struct layout_show
-show_of(const struct reader *r, const struct reader_opts *o)
+show_of(const struct commands *r, const struct opts *o)
 {
 	const struct admin *a = r->context;
 	const char *level = admin_option(a, o, 'a');
@@ -31,23 +31,23 @@ show_of(const struct reader *r, const struct reader_opts *o)
 	return (struct layout_show){ .lmid = admin_option(a, o, 'm'), .group = admin_option(a, o, 'g'),
 		.srvid = admin_option(a, o, 'i'), .queue = admin_option(a, o, 'q'), .service = admin_option(a, o, 's'),
 		.usrname = admin_option(a, o, 'u'), .cltname = admin_option(a, o, 'c'),
-		.system_services = level != NULL && level[0] > '0', .verbose = r->verbose };
+		.system_services = level != NULL && level[0] > '0', .verbose = r->con.verbose };
 }
 
 static void
-table(struct reader *r, const char *op, const struct layout_show *show,
+table(struct commands *r, const char *op, const struct layout_show *show,
     void (*layout)(FILE *, const struct document *, const struct layout_show *))
 {
 	struct wire_adminreply reply;
 
 	if (rows_ask(r->context, op, &reply) != 0)
 		return;
-	layout(r->out, &reply.doc, show);
+	layout(r->con.out, &reply.doc, show);
 	bb_reply_free(&reply);
 }
 
 void
-cmd_psr(struct reader *r, const struct reader_opts *o)
+cmd_psr(struct commands *r, const struct opts *o)
 {
 	struct layout_show show = show_of(r, o);
 
@@ -55,7 +55,7 @@ cmd_psr(struct reader *r, const struct reader_opts *o)
 }
 
 void
-cmd_psc(struct reader *r, const struct reader_opts *o)
+cmd_psc(struct commands *r, const struct opts *o)
 {
 	struct layout_show show = show_of(r, o);
 
@@ -63,7 +63,7 @@ cmd_psc(struct reader *r, const struct reader_opts *o)
 }
 
 void
-cmd_pclt(struct reader *r, const struct reader_opts *o)
+cmd_pclt(struct commands *r, const struct opts *o)
 {
 	struct layout_show show = show_of(r, o);
 
@@ -71,7 +71,7 @@ cmd_pclt(struct reader *r, const struct reader_opts *o)
 }
 
 void
-cmd_pq(struct reader *r, const struct reader_opts *o)
+cmd_pq(struct commands *r, const struct opts *o)
 {
 	struct layout_show show = show_of(r, o);
 
@@ -81,25 +81,25 @@ cmd_pq(struct reader *r, const struct reader_opts *o)
 }
 
 void
-cmd_bbs(struct reader *r, const struct reader_opts *o)
+cmd_bbs(struct commands *r, const struct opts *o)
 {
 	struct wire_adminreply reply;
 
 	(void)o;
 	if (rows_ask(r->context, "bbs", &reply) != 0)
 		return;
-	layout_bbs(r->out, &reply.doc);
+	layout_bbs(r->con.out, &reply.doc);
 	bb_reply_free(&reply);
 }
 
 void
-cmd_bbparms(struct reader *r, const struct reader_opts *o)
+cmd_bbparms(struct commands *r, const struct opts *o)
 {
 	const struct admin *a = r->context;
 	const struct ubb_resources *u = &a->app.ubb->res;
 
 	(void)o;
-	fprintf(r->out, "Bulletin Board Parameters:\n"
+	fprintf(r->con.out, "Bulletin Board Parameters:\n"
 	    "\tMAXSERVERS: %ld\n\tMAXSERVICES: %ld\n\tMAXACCESSERS: %ld\n\tMAXGROUPS: %ld\n\tMAXQUEUES: %ld\n\tMAXGTT: %ld\n"
 	    "\tLoad Balancing: %s\n\tIPCKEY: %ld\n\tSCANUNIT: %ld ms\n\tBLOCKTIME: %ld\n\tModel: %s\n\n",
 	    u->maxservers, u->maxservices, u->maxaccessers, u->maxgroups, u->maxqueues, u->maxgtt, u->ldbal ? "ON" : "OFF",
@@ -107,12 +107,12 @@ cmd_bbparms(struct reader *r, const struct reader_opts *o)
 }
 
 void
-cmd_serverparms(struct reader *r, const struct reader_opts *o)
+cmd_serverparms(struct commands *r, const struct opts *o)
 {
 	struct layout_show show = show_of(r, o);
 
 	if (show.group == NULL || show.srvid == NULL) {
-		reader_error("serverparms needs -g group and -i srvid");
+		commands_error("serverparms needs -g group and -i srvid");
 		return;
 	}
 	show.verbose = true;

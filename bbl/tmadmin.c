@@ -16,13 +16,13 @@
 #include "version.h"
 
 const char *
-admin_option(const struct admin *a, const struct reader_opts *o, int letter)
+admin_option(const struct admin *a, const struct opts *o, int letter)
 {
 	return o->v[letter] != NULL ? o->v[letter] : a->defaults[letter];
 }
 
 static void
-defaults_show(const struct reader *r)
+defaults_show(const struct commands *r)
 {
 	static const struct { int letter; const char *what; } known[] = {
 		{ 'm', "machine" }, { 'g', "group name" }, { 'i', "server id" }, { 'u', "user name" }, { 'c', "client name" },
@@ -30,14 +30,14 @@ defaults_show(const struct reader *r)
 		{ 'a', "system services" } };
 	const struct admin *a = r->context;
 
-	fprintf(r->out, "Current Default Settings:\n");
+	fprintf(r->con.out, "Current Default Settings:\n");
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		fprintf(r->out, "\t%s: %s\n", known[i].what,
+		fprintf(r->con.out, "\t%s: %s\n", known[i].what,
 		    a->defaults[known[i].letter] != NULL ? a->defaults[known[i].letter] : "*");
 }
 
 static void
-cmd_default(struct reader *r, const struct reader_opts *o)
+cmd_default(struct commands *r, const struct opts *o)
 {
 	struct admin *a = r->context;
 	bool any = false;
@@ -47,7 +47,7 @@ cmd_default(struct reader *r, const struct reader_opts *o)
 			continue;
 		if (letter == 'm' && strcmp(o->v['m'], "*") != 0 && a->have_app &&
 		    ubb_machine_by_lmid(a->app.ubb, o->v['m']) == NULL) {
-			reader_error("machine %s is not in section MACHINES", o->v['m']);
+			commands_error("machine %s is not in section MACHINES", o->v['m']);
 			return;
 		}
 		any = true;
@@ -56,11 +56,11 @@ cmd_default(struct reader *r, const struct reader_opts *o)
 	}
 	if (!any)
 		defaults_show(r);
-	snprintf(r->prompt_prefix, sizeof r->prompt_prefix, "%s%s", a->defaults['m'] != NULL ? a->defaults['m'] : "",
+	snprintf(r->prompt, sizeof r->prompt, "%s%s> ", a->defaults['m'] != NULL ? a->defaults['m'] : "",
 	    a->defaults['m'] != NULL ? " " : "");
 }
 
-static const struct reader_command commands[] = {
+static const struct command table[] = {
 	{ "bbparms", "bbp", MODE_LOOK, "", cmd_bbparms, "bbparms", "Show the parameters of the bulletin board." },
 	{ "bbstats", "bbs", MODE_LOOK, "", cmd_bbs, "bbstats",
 	    "Show how many servers, services, queues and groups there are." },
@@ -75,13 +75,13 @@ static const struct reader_command commands[] = {
 	    "Remove an entry from the universal device list." },
 	{ "dslog", NULL, MODE_CHANGE, "m:y::", cmd_dslog, "dslog [-yes] [-m machine]",
 	    "Remove the transaction log of a machine." },
-	{ "echo", "e", MODE_ANY, "", reader_cmd_echo, "echo [{off|on}]",
+	{ "echo", "e", MODE_ANY, "", cmd_echo, "echo [{off|on}]",
 	    "Repeat input lines; without an argument: the other way." },
-	{ "help", "h", MODE_ANY, "", reader_cmd_help, "help [{command|all}]", "Show the commands." },
+	{ "help", "h", MODE_ANY, "", cmd_help, "help [{command|all}]", "Show the commands." },
 	{ "lidl", NULL, MODE_ANY, "m:z:o:", cmd_lidl, "lidl [-z device] [dlindex]",
 	    "List the universal device list; in verbose mode the free space too." },
 	{ "livtoc", NULL, MODE_ANY, "m:z:o:", cmd_livtoc, "livtoc [-z device]", "List the table of contents of a device." },
-	{ "paginate", "page", MODE_ANY, "", reader_cmd_paginate, "paginate [{off|on}]", "Show output page by page." },
+	{ "paginate", "page", MODE_ANY, "", cmd_paginate, "paginate [{off|on}]", "Show output page by page." },
 	{ "printclient", "pclt", MODE_LOOK, "m:u:c:", cmd_pclt, "printclient [-m machine] [-u usrname] [-c cltname]",
 	    "Show the clients." },
 	{ "printqueue", "pq", MODE_LOOK, "m:", cmd_pq, "printqueue [-m machine] [qaddress]", "Show the request queues." },
@@ -91,10 +91,10 @@ static const struct reader_command commands[] = {
 	{ "printservice", "psc", MODE_LOOK, "m:g:i:a:q:s:", cmd_psc,
 	    "printservice [-m machine] [-g groupname] [-i srvid] [-a {0|1|2}] [-q qaddress] [-s service]",
 	    "Show the services." },
-	{ "quit", "q", MODE_ANY, "", reader_cmd_quit, "quit", "End the session." },
+	{ "quit", "q", MODE_ANY, "", cmd_quit, "quit", "End the session." },
 	{ "serverparms", "srp", MODE_LOOK, "g:i:", cmd_serverparms, "serverparms -g groupname -i srvid",
 	    "Show the parameters of a server." },
-	{ "verbose", "v", MODE_ANY, "", reader_cmd_verbose, "verbose [{off|on}]",
+	{ "verbose", "v", MODE_ANY, "", cmd_verbose, "verbose [{off|on}]",
 	    "Say more; without an argument: the other way." },
 };
 
@@ -169,7 +169,7 @@ int
 main(int argc, char **argv)
 {
 	static struct admin a;
-	static struct reader r;
+	static struct commands r;
 	bool read_only = false, config = false;
 	char clientid1[32] = "";
 	int c;
@@ -190,14 +190,15 @@ main(int argc, char **argv)
 		fprintf(stderr, "tmadmin: %s\n", a.why_no_app != NULL ? a.why_no_app : "out of memory");
 	if (isatty(STDIN_FILENO))	/* scripts read columns, and take a word on stderr for trouble */
 		fprintf(stderr, "tmadmin - atmiq, Version %s\n", ATMIQ_VERSION);
-	reader_open(&r, commands, sizeof commands / sizeof *commands, &a);
+	if (commands_open(&r, table, sizeof table / sizeof *table, STDIN_FILENO, &a) != 0)
+		return 1;
 	r.mode = mode_choose(&a, read_only, config, &r.mode_name);
 	if (r.mode & MODE_LOOK)
 		join(&a, clientid1, sizeof clientid1);
-	reader_run(&r);
+	commands_run(&r);
 	if (clientid1[0] != '\0')
 		leave(&a, clientid1);
-	reader_close(&r);
+	commands_close(&r);
 	for (int i = 0; i < 128; i++)
 		free(a.defaults[i]);
 	free(a.why_no_app);

@@ -29,7 +29,7 @@ ask(struct session *s, const char *prompt, const char *deflt, char **answer)
 	*answer = NULL;
 	snprintf(shown, sizeof shown, "%s ", prompt);
 	for (;;) {
-		if ((end = reader_next(s->reader, shown, false, &line)) != READER_LINE)
+		if ((end = reader_next(s->con.reader, shown, false, &line)) != READER_LINE)
 			return input_ended(s, prompt, end);
 		line = answer_trim(line);
 		if (*line == '\0' && deflt != NULL)
@@ -52,7 +52,7 @@ ask_yes(struct session *s, const char *question, ...)
 	vsnprintf(text, sizeof text, question, ap);
 	va_end(ap);
 	snprintf(prompt, sizeof prompt, "%s (y/n)? ", text);
-	if ((end = reader_next(s->reader, prompt, false, &line)) != READER_LINE) {
+	if ((end = reader_next(s->con.reader, prompt, false, &line)) != READER_LINE) {
 		input_ended(s, text, end);
 		return false;
 	}

@@ -1,13 +1,8 @@
 /*
- * The command table, and from a line of input to a command with its options and arguments.
+ * The command table, and from the words of a line to a command with its options and arguments.
  */
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "interrupt.h"
 #include "session.h"
 
 #define AREAS "[-A actions] [-H handles] [-C cursors] [-O owners] [-Q tmp_queues] [-f filter_memory] [-n nonpersistent_memory[b,B]] [-o overflow_memory]"
@@ -113,7 +108,7 @@ args_option(const struct args *a, char letter)
 static int
 usage(struct session *s, const struct command *c)
 {
-	fflush(s->out);
+	fflush(s->con.out);
 	fprintf(stderr, "usage: %s%s%s\n", c->name, *c->syntax != '\0' ? " " : "", c->syntax);
 	return -1;
 }
@@ -178,9 +173,10 @@ take_arguments(struct session *s, const struct command *c, int argc, char **argv
 	return 0;
 }
 
-static int
-run_command(struct session *s, int argc, char **argv)
+int
+command_run(void *session, int argc, char **argv)
 {
+	struct session *s = session;
 	const struct command *c = command_find(argv[0]);
 	struct args a;
 
@@ -195,87 +191,4 @@ run_command(struct session *s, int argc, char **argv)
 		return -1;
 	}
 	return c->run(s, &a);
-}
-
-static char *
-skip_blanks(const char *p)
-{
-	return (char *)(uintptr_t)p + strspn(p, " \t");
-}
-
-/* The shell's own input is the terminal, or nothing: the lines that follow are for us. */
-static int
-run_shell(struct session *s, const char *text)
-{
-	pid_t pid;
-	int status;
-
-	fflush(s->out);
-	if ((pid = fork()) == 0) {
-		signal(SIGPIPE, SIG_DFL);
-		if (!reader_is_terminal(s->reader) && freopen("/dev/null", "r", stdin) == NULL)
-			_exit(127);
-		execl("/bin/sh", "sh", "-c", text, (char *)NULL);
-		_exit(127);
-	}
-	if (pid < 0) {
-		say_error(s, 0, "cannot start a shell: %m");
-		return -1;
-	}
-	while (waitpid(pid, &status, 0) < 0)
-		;		/* an interrupt is for the shell; it ends by itself */
-	return 0;
-}
-
-static int
-shell_line(struct session *s, const char *rest)
-{
-	if (strcmp(rest, "!") == 0) {
-		if (s->last_shell == NULL) {
-			say_error(s, 0, "no shell command to repeat");
-			return -1;
-		}
-		say(s, "%s\n", s->last_shell);
-	} else if (*skip_blanks(rest) != '\0') {
-		free(s->last_shell);
-		if ((s->last_shell = strdup(skip_blanks(rest))) == NULL)
-			return -1;
-	} else
-		return 0;
-	return run_shell(s, s->last_shell);
-}
-
-int
-command_line(struct session *s, const char *line)
-{
-	char **argv, *copy;
-	int argc, rc;
-
-	line = skip_blanks(line);
-	if (*line == '#')
-		return 0;
-	if (*line == '!')
-		return shell_line(s, line + 1);
-	if (*line == '\0') {
-		if (s->last_command == NULL)
-			return 0;
-		line = s->last_command;
-	}
-	if ((argc = words_split(line, &argv)) < 0) {
-		say_error(s, 0, "a double quote is not closed: %.120s", line);
-		return -1;
-	}
-	if (argc == 0) {
-		free(argv);
-		return 0;
-	}
-	if (line != s->last_command) {
-		if ((copy = strdup(line)) != NULL) {
-			free(s->last_command);
-			s->last_command = copy;
-		}
-	}
-	rc = run_command(s, argc, argv);
-	free(argv);
-	return rc;
 }

@@ -143,7 +143,7 @@ show_entry(struct session *s, const struct device *d, int index)
 
 	say(s, "universal device index. %d:\n  name: %s\n  start: %ld\n  size: %ld\n", index, e->name, e->offset,
 	    e->size);
-	if (!s->verbose)
+	if (!s->con.verbose)
 		return;
 	n = device_free_map(d, index, piece, DEVICE_MAX_TABLES + 1);
 	say(s, "  free space map(%d %s used %d available):\n", n, n == 1 ? "entry" : "entries", n < 48 ? 48 - n : 0);
@@ -159,11 +159,11 @@ cmd_lidl(struct session *s, const struct args *a)
 
 	if (load(s, &d) != 0 || (a->argc > 0 && index_of(s, a, &d, &index) != 0))
 		return -1;
-	list_begin(s);
+	console_page(&s->con);
 	for (int i = 0; i < d.n_entries; i++)
 		if (index < 0 || index == i)
 			show_entry(s, &d, i);
-	list_end(s);
+	console_page_end(&s->con);
 	return 0;
 }
 
@@ -175,12 +175,12 @@ cmd_livtoc(struct session *s, const struct args *a)
 	(void)a;
 	if (load(s, &d) != 0)
 		return -1;
-	list_begin(s);
+	console_page(&s->con);
 	for (int i = 0; i < d.n_tables; i++) {
 		const struct device_table *t = &d.table[i];
 		say(s, "volume table of contents entry. %d:\n  name: %s\n  kind: %s\n  device: %s\n  offset: %ld\n  pages: %ld\n  extent: %d\n",
 		    i, t->name, t->kind, d.entry[t->entry].name, t->offset, t->pages, t->extent);
 	}
-	list_end(s);
+	console_page_end(&s->con);
 	return 0;
 }

@@ -2,53 +2,38 @@
  * Commands about qmadmin itself.
  */
 #include <string.h>
-#include <strings.h>
 
 #include "session.h"
 
 static int
 toggle(struct session *s, const struct args *a, bool *what, const char *name)
 {
-	if (a->argc == 0)
-		*what = !*what;
-	else if (strcasecmp(a->argv[0], "on") == 0)
-		*what = true;
-	else if (strcasecmp(a->argv[0], "off") == 0)
-		*what = false;
-	else {
-		say_error(s, 0, "%s: on or off is expected, not \"%.60s\"", a->name, a->argv[0]);
-		return -1;
-	}
-	say(s, "%s is now %s\n", name, *what ? "on" : "off");
-	return 0;
+	return console_toggle(&s->con, what, name, a->argc > 0 ? a->argv[0] : NULL);
 }
 
 int
 cmd_echo(struct session *s, const struct args *a)
 {
-	int rc = toggle(s, a, &s->echo, "Echo");
-
-	reader_echo(s->reader, s->echo);
-	return rc;
+	return toggle(s, a, &s->con.echo, "Echo");
 }
 
 int
 cmd_verbose(struct session *s, const struct args *a)
 {
-	return toggle(s, a, &s->verbose, "Verbose mode");
+	return toggle(s, a, &s->con.verbose, "Verbose mode");
 }
 
 int
 cmd_paginate(struct session *s, const struct args *a)
 {
-	return toggle(s, a, &s->paginate, "Pagination");
+	return toggle(s, a, &s->con.paginate, "Pagination");
 }
 
 int
 cmd_quit(struct session *s, const struct args *a)
 {
 	(void)a;
-	s->quit = true;
+	s->con.quit = true;
 	return 0;
 }
 
@@ -93,7 +78,7 @@ cmd_help(struct session *s, const struct args *a)
 		say_error(s, 0, "help: %.60s: no such command", a->argv[0]);
 		return -1;
 	}
-	list_begin(s);
+	console_page(&s->con);
 	if (one != NULL)
 		describe(s, one);
 	else if (a->argc > 0)
@@ -101,6 +86,6 @@ cmd_help(struct session *s, const struct args *a)
 			describe(s, c);
 	else
 		all_syntax(s);
-	list_end(s);
+	console_page_end(&s->con);
 	return 0;
 }

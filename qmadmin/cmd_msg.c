@@ -80,7 +80,7 @@ cmd_qscan(struct session *s, const struct args *a)
 	}
 	document_free(&s->criteria);
 	s->criteria = doc;
-	if (s->verbose)
+	if (s->con.verbose)
 		show_criteria(s);
 	return 0;
 }
@@ -156,9 +156,9 @@ cmd_qlist(struct session *s, const struct args *a)
 	int rc = -1;
 
 	if (r != NULL) {
-		list_begin(s);
+		console_page(&s->con);
 		rc = run_pages(s, "Queue list", "qlist", r, list_page, &shown);
-		list_end(s);
+		console_page_end(&s->con);
 		if (rc == 0 && shown == 0)
 			say_info(s, 1401, "qlist: no message of queue %s matches the selection criteria of qscan",
 			    s->queue);

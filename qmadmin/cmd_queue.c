@@ -181,7 +181,7 @@ cmd_qinfo(struct session *s, const struct args *a)
 		document_free(&doc);
 		return -1;
 	}
-	list_begin(s);
+	console_page(&s->con);
 	while (more && !interrupt_came() && (rc = owner_run(s, o, "qinfo", r, &page)) == 0) {
 		for (size_t i = 1; i < page.n; i++)
 			show_record(s, queue_labels, &page.rec[i]);
@@ -189,7 +189,7 @@ cmd_qinfo(struct session *s, const struct args *a)
 		    record_set(r, "cursor", record_get(&page.rec[0], "cursor")) == 0;
 		document_free(&page);
 	}
-	list_end(s);
+	console_page_end(&s->con);
 	owner_end(o);
 	document_free(&doc);
 	return rc;

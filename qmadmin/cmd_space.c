@@ -104,13 +104,13 @@ cmd_qspacelist(struct session *s, const struct args *a)
 	if (space_name(s, a, true, name) != 0 || run_on_space(s, name, "Queue space information", "qspacelist", NULL,
 	    &doc) != 0)
 		return -1;
-	list_begin(s);
+	console_page(&s->con);
 	if (doc.n > 0) {
 		show_record(s, labels, &doc.rec[0]);
 		show_extents(s, name);
 		say(s, "  shared memory reserved by the system in bytes: 0\n  shared memory in bytes: 0\n");
 	}
-	list_end(s);
+	console_page_end(&s->con);
 	document_free(&doc);
 	return 0;
 }

@@ -45,11 +45,11 @@ cmd_qprinttrans(struct session *s, const struct args *a)
 
 	if (refresh(s) != 0 || (a->argc > 0 && check_index(s, a, a->argv[0], &only) != 0))
 		return -1;
-	list_begin(s);
+	console_page(&s->con);
 	for (size_t i = 0; i < s->trans.n; i++)
 		if (only < 0 || only == (long)i)
 			show_record(s, trans_labels, &s->trans.rec[i]);
-	list_end(s);
+	console_page_end(&s->con);
 	return 0;
 }
 

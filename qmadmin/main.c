@@ -49,42 +49,33 @@ start_up(struct session *s, int argc, char **argv)
 }
 
 static void
-command_loop(struct session *s)
+talk(struct session *s)
 {
-	bool after_break = false;
-	enum reader_end end;
-	char *line;
-
-	while (!s->quit && (end = reader_next(s->reader, "> ", true, &line)) != READER_EOF) {
-		if (end == READER_LINE && !(after_break && *line == '\0'))
-			command_line(s, line);
-		after_break = end == READER_BREAK || interrupt_came();
-		if (after_break)
-			fputc('\n', s->out);
-		interrupt_forget();
-	}
-	if (!s->quit && reader_is_terminal(s->reader))
-		fputc('\n', s->out);
+	interrupt_catch();
+	say(s, "qmadmin of atmiq " ATMIQ_VERSION ", Copyright (c) 2026 the authors of atmiq, Apache License 2.0\nQMCONFIG=%s\n",
+	    s->device);
+	console_loop(&s->con, "> ");
+	if (!s->con.quit && reader_is_terminal(s->con.reader))
+		fputc('\n', s->con.out);
 }
 
 int
 main(int argc, char **argv)
 {
-	struct session s = { .out = stdout, .paginate = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 };
+	struct session s;
+	int rc;
 
 	ulog_program("qmadmin");
-	if (start_up(&s, argc, argv) != 0)
+	memset(&s, 0, sizeof s);
+	if (console_open(&s.con, "qmadmin", STDIN_FILENO) != 0)
 		return 1;
-	if ((s.reader = reader_new(STDIN_FILENO, stdout)) == NULL)
-		return 1;
-	interrupt_catch();
-	say(&s, "qmadmin of atmiq " ATMIQ_VERSION ", Copyright (c) 2026 the authors of atmiq, Apache License 2.0\nQMCONFIG=%s\n", s.device);
-	command_loop(&s);
-	fflush(stdout);
-	reader_free(s.reader);
+	s.con.program = &s;
+	s.con.run = command_run;
+	s.con.trouble = say_trouble;
+	if ((rc = start_up(&s, argc, argv)) == 0)
+		talk(&s);
+	console_close(&s.con);
 	document_free(&s.criteria);
 	document_free(&s.trans);
-	free(s.last_command);
-	free(s.last_shell);
-	return 0;
+	return rc == 0 ? 0 : 1;
 }

@@ -1,9 +1,7 @@
 /*
- * What the administrator reads: answers on stdout, through the pager where that makes sense; troubles on stderr.
+ * What the administrator reads: answers, through the pager where that makes sense; troubles on stderr.
  */
 #include <stdarg.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "interrupt.h"
 #include "session.h"
@@ -14,7 +12,7 @@ trouble(struct session *s, int number, const char *level, const char *fmt, va_li
 {
 	char text[2048];
 
-	fflush(s->out);		/* so that the two come in order where they go to one place */
+	fflush(s->con.out);		/* so that the two come in order where they go to one place */
 	vsnprintf(text, sizeof text, fmt, ap);
 	if (number > 1) {
 		fprintf(stderr, "QM_CAT:%d: %s: %s\n", number, level, text);
@@ -39,6 +37,12 @@ TROUBLE(say_warning, "WARN")
 TROUBLE(say_info, "INFO")
 
 void
+say_trouble(void *session, const char *text)
+{
+	say_error(session, 0, "%s", text);
+}
+
+void
 say(struct session *s, const char *fmt, ...)
 {
 	va_list ap;
@@ -46,7 +50,7 @@ say(struct session *s, const char *fmt, ...)
 	if (interrupt_came())
 		return;
 	va_start(ap, fmt);
-	vfprintf(s->out, fmt, ap);
+	vfprintf(s->con.out, fmt, ap);
 	va_end(ap);
 }
 
@@ -55,32 +59,9 @@ say_verbose(struct session *s, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (!s->verbose || interrupt_came())
+	if (!s->con.verbose || interrupt_came())
 		return;
 	va_start(ap, fmt);
-	vfprintf(s->out, fmt, ap);
+	vfprintf(s->con.out, fmt, ap);
 	va_end(ap);
-}
-
-void
-list_begin(struct session *s)
-{
-	const char *pager = getenv("PAGER");
-
-	if (!s->paginate || !reader_is_terminal(s->reader) || isatty(STDOUT_FILENO) != 1)
-		return;
-	fflush(s->out);
-	if ((s->pager = popen(pager != NULL && *pager != '\0' ? pager : "more", "w")) != NULL)
-		s->out = s->pager;
-}
-
-void
-list_end(struct session *s)
-{
-	if (s->pager != NULL) {
-		pclose(s->pager);
-		s->pager = NULL;
-		s->out = stdout;
-	}
-	fflush(s->out);
 }

@@ -10,24 +10,19 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "console.h"
 #include "qspace.h"
-#include "reader.h"
 #include "wire.h"
 
 #define MAX_TRANSACTIONS_SHOWN 1000
 
 struct session {
 	const char *device;
-	struct reader *reader;
-	FILE *out;			/* where answers go: stdout, or the pager while a list is printed */
-	FILE *pager;
-	bool verbose, echo, paginate;
+	struct console con;
 	char space[QSPACE_NAME_MAX + 1];	/* "": none is open */
 	char queue[TMQNAMELEN + 1];	/* qset */
 	struct document criteria;	/* qscan: one record, or none */
 	struct document trans;		/* as the last qprinttrans showed them, for the index of qcommittrans */
-	char *last_command, *last_shell;
-	bool quit;
 };
 
 /* --- say.c --- */
@@ -38,8 +33,7 @@ void say_warning(struct session *s, int number, const char *fmt, ...) __attribut
 void say_info(struct session *s, int number, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void say(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void say_verbose(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void list_begin(struct session *s);	/* through the pager when both ends are terminals */
-void list_end(struct session *s);
+void say_trouble(void *session, const char *text);	/* what the console calls for its own */
 
 /* One block of `label: value` lines, in the order of the table.  An absent value is not shown. */
 enum show_as { AS_TEXT, AS_TIME, AS_OPTIONAL };	/* TIME: from microseconds; OPTIONAL: not shown when empty */
@@ -91,7 +85,7 @@ struct command {
 };
 extern const struct command commands[];	/* ends with a NULL name */
 const struct command *command_find(const char *name);
-int command_line(struct session *s, const char *line);	/* anything that can be typed at the prompt */
+int command_run(void *session, int argc, char **argv);	/* what the console calls for each command */
 
 /* --- cmd_*.c --- */
 

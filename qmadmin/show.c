@@ -20,7 +20,7 @@ show_record(struct session *s, const struct label *table, const struct record *r
 {
 	for (const struct label *l = table; l->key != NULL; l++) {
 		const char *value = record_get(r, l->key);
-		if (value == NULL || (l->verbose && !s->verbose) || (l->as == AS_OPTIONAL && *value == '\0'))
+		if (value == NULL || (l->verbose && !s->con.verbose) || (l->as == AS_OPTIONAL && *value == '\0'))
 			continue;
 		if (l->as == AS_TIME)
 			show_time(s, l->label, value);

@@ -5,7 +5,7 @@
 
 #include "unit.h"
 #include "layout.h"
-#include "reader.h"
+#include "commands.h"
 
 static struct document rows;
 static char *shown;
@@ -134,7 +134,7 @@ static int runs;
 static char heard[256];
 
 static void
-cmd_say(struct reader *r, const struct reader_opts *o)
+cmd_say(struct commands *r, const struct opts *o)
 {
 	(void)r;
 	runs++;
@@ -142,10 +142,10 @@ cmd_say(struct reader *r, const struct reader_opts *o)
 	    o->n_rest);
 }
 
-static const struct reader_command commands[] = {
+static const struct command table[] = {
 	{ "say", "s", 1, "a:", cmd_say, "say [-a x] [word]", "Say it." },
 	{ "later", NULL, 2, "", cmd_say, "later", "Not now." },
-	{ "quit", "q", 3, "", reader_cmd_quit, "quit", "End." },
+	{ "quit", "q", 3, "", cmd_quit, "quit", "End." },
 };
 
 /* What a session says on stdout, and on stderr in `errors`. */
@@ -156,21 +156,25 @@ session(const char *input)
 {
 	int out = dup(1), err = dup(2);
 	FILE *to = tmpfile(), *to_err = tmpfile();
-	struct reader r;
+	struct commands r;
+	int end[2];
 	size_t n;
+
+	CU_ASSERT_EQUAL_FATAL(pipe(end), 0);
+	CU_ASSERT_EQUAL(write(end[1], input, strlen(input)), (ssize_t)strlen(input));
+	close(end[1]);
 
 	fflush(stdout);
 	dup2(fileno(to), 1);
 	dup2(fileno(to_err), 2);
 	runs = 0;
 	heard[0] = '\0';
-	reader_open(&r, commands, UNIT_COUNT(commands), NULL);
+	CU_ASSERT_EQUAL_FATAL(commands_open(&r, table, UNIT_COUNT(table), end[0], NULL), 0);
 	r.mode = 1;
 	r.mode_name = "test mode";
-	r.in = fmemopen((char *)input, strlen(input), "r");
-	reader_run(&r);
-	fclose(r.in);
-	reader_close(&r);
+	commands_run(&r);
+	commands_close(&r);
+	close(end[0]);
 	fflush(stdout);
 	dup2(out, 1);
 	dup2(err, 2);
@@ -230,6 +234,8 @@ shell_lines_run_and_repeat(void)
 {
 	session("! echo hallo\n!!\n");
 	CU_ASSERT_STRING_EQUAL(output, "> hallo\n> echo hallo\nhallo\n> \n");
+	session("!cat >/dev/null\nsay heard\n");		/* the lines that follow are not the shell's */
+	CU_ASSERT_STRING_EQUAL(heard, "-|heard|1");
 }
 
 int

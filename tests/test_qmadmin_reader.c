@@ -1,10 +1,9 @@
 /*
- * qmadmin's reader: lines, words, questions and answers.
+ * qmadmin's side of the console: commands, questions and answers.
  */
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "reader.h"
 #include "session.h"
 #include "unit.h"
 
@@ -23,10 +22,13 @@ given_input(const char *input)
 	CU_ASSERT_EQUAL(write(end[1], input, strlen(input)), (ssize_t)strlen(input));
 	close(end[1]);
 	memset(&s, 0, sizeof s);
-	s.out = open_memstream(&out, &out_len);
-	s.reader = reader_new(end[0], s.out);
+	s.con.out = open_memstream(&out, &out_len);
+	s.con.reader = reader_new("qmadmin", end[0], s.con.out);
+	s.con.program = &s;
+	s.con.run = command_run;
+	s.con.trouble = say_trouble;
 	s.device = "/nowhere/QUE";
-	CU_ASSERT_PTR_NOT_NULL_FATAL(s.reader);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s.con.reader);
 	snprintf(errors, sizeof errors, "/tmp/reader.XXXXXX");
 	close(mkstemp(errors));
 	CU_ASSERT_PTR_NOT_NULL(freopen(errors, "w", stderr));
@@ -35,7 +37,7 @@ given_input(const char *input)
 static const char *
 said(void)
 {
-	fflush(s.out);
+	fflush(s.con.out);
 	return out;
 }
 
@@ -58,11 +60,9 @@ complained(const char *part)
 static void
 given_done(void)
 {
-	reader_free(s.reader);
+	console_close(&s.con);
 	document_free(&s.criteria);
-	free(s.last_command);
-	free(s.last_shell);
-	fclose(s.out);
+	fclose(s.con.out);
 	free(out);
 	unlink(errors);
 }
@@ -71,80 +71,7 @@ given_done(void)
 static void
 run_all(void)
 {
-	char *line;
-
-	while (!s.quit && reader_next(s.reader, "> ", true, &line) == READER_LINE)
-		command_line(&s, line);
-}
-
-static const char *
-words(const char *line)
-{
-	static char text[512];
-	char **argv;
-	int n = words_split(line, &argv);
-	size_t at = 0;
-
-	if (n < 0)
-		return "not closed";
-	text[0] = '\0';
-	for (int i = 0; i < n; i++)
-		at += (size_t)snprintf(text + at, sizeof text - at, "[%s]", argv[i]);
-	CU_ASSERT_PTR_NULL(argv[n]);
-	free(argv);
-	return text;
-}
-
-static void
-words_are_split_at_blanks_and_grouped_by_quotes(void)
-{
-	CU_ASSERT_STRING_EQUAL(words("crdl /a/QUE 0 400"), "[crdl][/a/QUE][0][400]");
-	CU_ASSERT_STRING_EQUAL(words("  v\t \r"), "[v]");
-	CU_ASSERT_STRING_EQUAL(words(""), "");
-	CU_ASSERT_STRING_EQUAL(words("qcr Q fifo none 0 0 100% 0% \"\""), "[qcr][Q][fifo][none][0][0][100%][0%][]");
-	CU_ASSERT_STRING_EQUAL(words("qcr Q fifo none 0 0 100% 0% ''"), "[qcr][Q][fifo][none][0][0][100%][0%][]");
-	CU_ASSERT_STRING_EQUAL(words("x 'y' 16"), "[x][y][16]");
-	CU_ASSERT_STRING_EQUAL(words("5m \"tmboot -s TMQFORWARD\""), "[5m][tmboot -s TMQFORWARD]");
-	CU_ASSERT_STRING_EQUAL(words("\"say \\\"hello\\\" now\""), "[say \"hello\" now]");
-	CU_ASSERT_STRING_EQUAL(words("hello\\20world"), "[hello\\20world]");
-	CU_ASSERT_STRING_EQUAL(words("it's a 'mess"), "[it's][a]['mess]");
-	CU_ASSERT_STRING_EQUAL(words("\"it's\""), "[it's]");
-	CU_ASSERT_STRING_EQUAL(words("a\"b c\"d"), "[ab cd]");
-	CU_ASSERT_STRING_EQUAL(words("\"open"), "not closed");
-	CU_ASSERT_STRING_EQUAL(words("'' '' ''"), "[][][]");
-}
-
-static void
-answers_lose_blanks_and_one_pair_of_quotes(void)
-{
-	char a[] = "  'y' \r", b[] = "\"\"", c[] = "\"tmboot -s X\"", d[] = "'", e[] = "a b", f[] = "";
-
-	CU_ASSERT_STRING_EQUAL(answer_trim(a), "y");
-	CU_ASSERT_STRING_EQUAL(answer_trim(b), "");
-	CU_ASSERT_STRING_EQUAL(answer_trim(c), "tmboot -s X");
-	CU_ASSERT_STRING_EQUAL(answer_trim(d), "'");
-	CU_ASSERT_STRING_EQUAL(answer_trim(e), "a b");
-	CU_ASSERT_STRING_EQUAL(answer_trim(f), "");
-}
-
-static void
-last_line_may_lack_its_end(void)
-{
-	char *line;
-
-	given_input("one\n\ntwo\r\nthree");
-	CU_ASSERT_EQUAL(reader_next(s.reader, "> ", true, &line), READER_LINE);
-	CU_ASSERT_STRING_EQUAL(line, "one");
-	CU_ASSERT_EQUAL(reader_next(s.reader, "> ", true, &line), READER_LINE);
-	CU_ASSERT_STRING_EQUAL(line, "");
-	CU_ASSERT_EQUAL(reader_next(s.reader, "> ", true, &line), READER_LINE);
-	CU_ASSERT_STRING_EQUAL(line, "two");
-	CU_ASSERT_EQUAL(reader_next(s.reader, "> ", true, &line), READER_LINE);
-	CU_ASSERT_STRING_EQUAL(line, "three");
-	CU_ASSERT_EQUAL(reader_next(s.reader, "> ", true, &line), READER_EOF);
-	CU_ASSERT_EQUAL(reader_next(s.reader, "> ", true, &line), READER_EOF);
-	CU_ASSERT_STRING_EQUAL(said(), "> > > > > ");
-	given_done();
+	console_loop(&s.con, "> ");
 }
 
 static void
@@ -155,7 +82,7 @@ echo_and_verbose_are_toggles(void)
 	CU_ASSERT_STRING_EQUAL(said(), "> Echo is now on\n> v\nVerbose mode is now on\n> e off\nEcho is now off\n"
 	    "> Verbose mode is now on\n> > Pagination is now on\n> ");
 	CU_ASSERT_TRUE(complained("on or off is expected, not \"maybe\""));
-	CU_ASSERT_TRUE(s.quit);
+	CU_ASSERT_TRUE(s.con.quit);
 	given_done();
 }
 
@@ -226,13 +153,13 @@ qscan_keeps_criteria(void)
 {
 	given_input("");
 	snprintf(s.space, sizeof s.space, "S");
-	CU_ASSERT_EQUAL(command_line(&s, "qscan"), 0);
-	CU_ASSERT_EQUAL(command_line(&s, "qscan -p 10-20 -i hello\\20world -dpersist"), 0);
-	CU_ASSERT_EQUAL(command_line(&s, "qscan"), 0);
-	CU_ASSERT_EQUAL(command_line(&s, "qscan -t 38"), -1);
-	CU_ASSERT_EQUAL(command_line(&s, "qscan all"), -1);
-	CU_ASSERT_EQUAL(command_line(&s, "qscan none"), 0);
-	CU_ASSERT_EQUAL(command_line(&s, "qscan"), 0);
+	CU_ASSERT_EQUAL(console_line(&s.con, "qscan"), 0);
+	CU_ASSERT_EQUAL(console_line(&s.con, "qscan -p 10-20 -i hello\\20world -dpersist"), 0);
+	CU_ASSERT_EQUAL(console_line(&s.con, "qscan"), 0);
+	CU_ASSERT_EQUAL(console_line(&s.con, "qscan -t 38"), -1);
+	CU_ASSERT_EQUAL(console_line(&s.con, "qscan all"), -1);
+	CU_ASSERT_EQUAL(console_line(&s.con, "qscan none"), 0);
+	CU_ASSERT_EQUAL(console_line(&s.con, "qscan"), 0);
 	CU_ASSERT_STRING_EQUAL(said(),
 	    "selection criteria: none\nselection criteria:\n  priority: 10-20\n  corrid: hello\\20world\n"
 	    "  delivery: persist\nselection criteria: none\n");
@@ -244,22 +171,22 @@ static void
 mistakes_are_answered_and_the_session_goes_on(void)
 {
 	given_input("");
-	CU_ASSERT_EQUAL(command_line(&s, "qstats"), -1);
+	CU_ASSERT_EQUAL(console_line(&s.con, "qstats"), -1);
 	CU_ASSERT_TRUE(complained("ERROR: qstats: no such command"));
-	CU_ASSERT_EQUAL(command_line(&s, "qinfo"), -1);
+	CU_ASSERT_EQUAL(console_line(&s.con, "qinfo"), -1);
 	CU_ASSERT_TRUE(complained("ERROR: qinfo: no queue space is open"));
-	CU_ASSERT_EQUAL(command_line(&s, "dsdl -x 1"), -1);
+	CU_ASSERT_EQUAL(console_line(&s.con, "dsdl -x 1"), -1);
 	CU_ASSERT_TRUE(complained("ERROR: dsdl: unknown option -x\nusage: dsdl [-y] [dlindex]\n"));
-	CU_ASSERT_EQUAL(command_line(&s, "qspc -n"), -1);
+	CU_ASSERT_EQUAL(console_line(&s.con, "qspc -n"), -1);
 	CU_ASSERT_TRUE(complained("ERROR: qspacecreate: option -n needs a value"));
-	CU_ASSERT_EQUAL(command_line(&s, "lidl 1 2"), -1);
+	CU_ASSERT_EQUAL(console_line(&s.con, "lidl 1 2"), -1);
 	CU_ASSERT_TRUE(complained("ERROR: lidl: too many arguments, from \"2\" on"));
-	CU_ASSERT_EQUAL(command_line(&s, "qopen \"S"), -1);
+	CU_ASSERT_EQUAL(console_line(&s.con, "qopen \"S"), -1);
 	CU_ASSERT_TRUE(complained("a double quote is not closed"));
 	snprintf(s.space, sizeof s.space, "S");
-	CU_ASSERT_EQUAL(command_line(&s, "qcp -y 10"), -1);
+	CU_ASSERT_EQUAL(console_line(&s.con, "qcp -y 10"), -1);
 	CU_ASSERT_TRUE(complained("ERROR: qchangeprio: not available in this version"));
-	CU_ASSERT_EQUAL(command_line(&s, "!!"), -1);
+	CU_ASSERT_EQUAL(console_line(&s.con, "!!"), -1);
 	CU_ASSERT_TRUE(complained("no shell command to repeat"));
 	given_done();
 }
@@ -272,13 +199,13 @@ help_knows_every_command(void)
 	given_input("");
 	for (const struct command *c = commands; c->name != NULL; c++) {
 		snprintf(line, sizeof line, "help %s", c->abbreviation != NULL ? c->abbreviation : c->name);
-		CU_ASSERT_EQUAL(command_line(&s, line), 0);
+		CU_ASSERT_EQUAL(console_line(&s.con, line), 0);
 		CU_ASSERT_PTR_NOT_NULL(strstr(said(), c->name));
 		CU_ASSERT_PTR_NOT_NULL(strstr(said(), c->description));
 	}
-	CU_ASSERT_EQUAL(command_line(&s, "h"), 0);
-	CU_ASSERT_EQUAL(command_line(&s, "h all"), 0);
-	CU_ASSERT_EQUAL(command_line(&s, "h qstats"), -1);
+	CU_ASSERT_EQUAL(console_line(&s.con, "h"), 0);
+	CU_ASSERT_EQUAL(console_line(&s.con, "h all"), 0);
+	CU_ASSERT_EQUAL(console_line(&s.con, "h qstats"), -1);
 	given_done();
 }
 
@@ -294,9 +221,7 @@ shell_lines_do_not_take_our_input(void)
 int
 main(void)
 {
-	static const struct unit_test tests[] = { UNIT(words_are_split_at_blanks_and_grouped_by_quotes),
-		UNIT(answers_lose_blanks_and_one_pair_of_quotes), UNIT(last_line_may_lack_its_end),
-		    UNIT(echo_and_verbose_are_toggles),
+	static const struct unit_test tests[] = { UNIT(echo_and_verbose_are_toggles),
 		UNIT(empty_line_repeats_the_command_before), UNIT(question_is_asked_until_a_required_value_comes),
 		UNIT(empty_answer_takes_the_default), UNIT(positionals_come_first_and_the_rest_is_asked_for),
 		    UNIT(qscan_keeps_criteria),

@@ -13,7 +13,8 @@
 enum reader_end { READER_LINE, READER_EOF, READER_BREAK };	/* BREAK: an interrupt came while waiting */
 
 struct reader;
-struct reader *reader_new(int in, FILE *out);	/* NULL: out of memory */
+/* `program` names the section of editrc(5).  NULL: out of memory. */
+struct reader *reader_new(const char *program, int in, FILE *out);
 void reader_free(struct reader *r);
 bool reader_is_terminal(const struct reader *r);
 void reader_echo(struct reader *r, bool on);	/* repeat what is read after its prompt */

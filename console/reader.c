@@ -33,9 +33,9 @@ edit_prompt(EditLine *el)
 }
 
 static void
-start_editing(struct reader *r)
+start_editing(struct reader *r, const char *program)
 {
-	if ((r->history = history_init()) == NULL || (r->el = el_init("qmadmin", stdin, r->out, stderr)) == NULL)
+	if ((r->history = history_init()) == NULL || (r->el = el_init(program, stdin, r->out, stderr)) == NULL)
 		return;		/* plain lines, then */
 	history(r->history, &r->event, H_SETSIZE, 500);
 	el_set(r->el, EL_CLIENTDATA, r);
@@ -46,7 +46,7 @@ start_editing(struct reader *r)
 }
 
 struct reader *
-reader_new(int in, FILE *out)
+reader_new(const char *program, int in, FILE *out)
 {
 	struct reader *r = calloc(1, sizeof *r);
 
@@ -56,7 +56,7 @@ reader_new(int in, FILE *out)
 	r->out = out;
 	r->terminal = isatty(in) == 1;
 	if (r->terminal && in == STDIN_FILENO && isatty(fileno(out)) == 1)
-		start_editing(r);
+		start_editing(r, program);
 	return r;
 }
 
