@@ -98,7 +98,8 @@ layout_psc(FILE *out, const struct document *rows, const struct layout_show *sho
 		const struct record *r = &rows->rec[i];
 
 		if (!passes(show->lmid, r, "lmid") || !passes(show->group, r, "group") || !passes(show->srvid, r, "srvid") ||
-		    !passes(show->service, r, "service") || (show->system_services == 0 && value(r, "service")[0] == '.'))
+		    !passes(show->service, r, "service") || !passes(show->queue, r, "queue") ||
+		    (show->system_services == 0 && value(r, "service")[0] == '.'))
 			continue;
 		if (show->verbose)
 			BLOCK(out, r, labels);

@@ -42,7 +42,8 @@ ask_all(struct bbl *b, uint64_t number)
 }
 
 int
-look_begin(struct bbl *b, const struct link_peer *peer, uint64_t reqid, int (*rows)(const struct bbl *, struct document *))
+look_begin(struct bbl *b, const struct link_peer *peer, uint64_t reqid,
+    int (*rows)(const struct bbl *, struct document *))
 {
 	struct look *k = calloc(1, sizeof *k);
 

@@ -72,8 +72,10 @@ psc_row(const struct bbl *b, const struct server *s, const struct offer *o, stru
 	/* Counters of single services may be missing; with one service the server's are the same. */
 	uint64_t done = o->done == 0 && s->n_offers == 1 ? s->done : o->done;
 	const char *status = s->state == SERVER_READY ? "AVAIL" : s->state == SERVER_DOWN ? "UNAVAIL" : "SUSP";
+	char queue[128];
 
-	return r == NULL || record_set(r, "service", o->service) != 0 || record_set(r, "function", o->function) != 0 ||
+	server_queue_name(s, queue, sizeof queue);
+	return r == NULL || record_set(r, "queue", queue) != 0 || record_set(r, "service", o->service) != 0 || record_set(r, "function", o->function) != 0 ||
 	    record_set(r, "program", s->program) != 0 || record_set(r, "group", s->group) != 0 ||
 	    record_setf(r, "srvid", "%ld", s->srvid) != 0 || record_set(r, "lmid", b->app.machine->lmid) != 0 ||
 	    record_setf(r, "done", "%llu", (unsigned long long)done) != 0 || record_set(r, "status", status) != 0 ? -1 : 0;

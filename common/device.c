@@ -352,18 +352,25 @@ check_nobody_inside(const char *dir, char **why)
 	return rc;
 }
 
+static int
+check_first_entry(const char *path, const char *name, long offset, long size, char **why)
+{
+	if (!same_file(path, name))
+		return device_fail(why, DEVE_INVAL, "%s: the first entry must be the device itself, %s", name, path);
+	if (offset != 0)
+		return device_fail(why, DEVE_INVAL, "%s: the first entry must begin at offset 0, not %ld", path, offset);
+	if (size <= DEVICE_HEADER_PAGES)
+		return device_fail(why, DEVE_INVAL, "%s: %ld pages are too few: the device list itself takes %d", path, size,
+		    DEVICE_HEADER_PAGES);
+	return DEVE_OK;
+}
+
 /* The first entry makes the device.  What an earlier device of this name left behind is moved aside, not touched. */
 static int
 make_device(struct device *d, const char *name, long offset, long size, int *lock, char **why, char **note)
 {
 	int rc;
 
-	if (offset != 0)
-		return device_fail(why, DEVE_INVAL, "%s: the first entry must begin at offset 0, not %ld", d->path,
-		    offset);
-	if (size <= DEVICE_HEADER_PAGES)
-		return device_fail(why, DEVE_INVAL, "%s: %ld pages are too few: the device list itself takes %d",
-		    d->path, size, DEVICE_HEADER_PAGES);
 	if (!device_dir_is_bare(d->dir)) {
 		if ((rc = check_nobody_inside(d->dir, why)) != DEVE_OK ||
 		    (rc = device_dir_set_aside(d->dir, why)) != DEVE_OK)
@@ -399,8 +406,9 @@ device_add(const char *path, const char *name, long offset, long size, char **wh
 	if ((rc = device_locate(path, &d, why)) != DEVE_OK)
 		return rc;
 	/* Looked at before the lock, so that a refused device gets no directory. */
-	if ((rc = device_file_load(&d, NULL)) == DEVE_NOENT && !same_file(path, name))
-		return device_fail(why, DEVE_INVAL, "%s: the first entry must be the device itself, %s", name, path);
+	if ((rc = device_file_load(&d, NULL)) == DEVE_NOENT &&
+	    (rc = check_first_entry(path, name, offset, size, why)) != DEVE_OK)
+		return rc;
 	if (rc != DEVE_OK && rc != DEVE_NOENT)
 		return device_file_load(&d, why);
 	if ((rc = device_lock(&d, &lock, why)) != DEVE_OK)

@@ -147,6 +147,33 @@ buildclient_takes_every_form_of_its_options(void)
 	given_done(g);
 }
 
+static void
+link_lines_of_old_makefiles_find_their_libraries(void)
+{
+	struct given *g = given_sources();
+
+	free(given_ok(g, NULL, "cc -I$TUXDIR/include -c client.c && "
+	    "cc -o c6 client.o -L$TUXDIR/lib -ltux -lbuft -ltmib -lqm -lfml -lfml32 -lengine"));
+	free(given_ok(g, NULL, "cc -o c7 client.o -L$TUXDIR/lib -lwsc -lbuft -lengine -ldl -lm -lpthread"));
+	free(given_ok(g, NULL, "buildclient -o c8 -f client.o -f \"-L$TUXDIR/lib -ltmib -lqm\""));
+	given_done(g);
+}
+
+static void	/* Any header first, any twice; old and new dialects, C++ too. */
+headers_go_in_any_order(void)
+{
+	static const char *const compilers[] = { "cc -std=gnu89", "cc -std=c89 -pedantic", "cc -std=c99 -pedantic",
+		"c++ -x c++ -std=c++98", "c++ -x c++ -std=c++17 -pedantic" };
+	struct given *g = given_sources();
+
+	given_write(g, "order.sh", "H='atmi.h userlog.h tx.h xa.h xatmi.h Uunix.h Usignal.h tmenv.h mainexit.h'\n"
+	    "for a in $H; do (echo \"#include <$a>\"; for b in $H; do echo \"#include <$b>\"; done; echo 'int x;') > order.c\n"
+	    "$1 -Wall -Werror -I$TUXDIR/include -fsyntax-only order.c || exit 1\ndone\n");
+	for (size_t i = 0; i < sizeof compilers / sizeof *compilers; i++)
+		free(given_ok(g, NULL, "sh ./order.sh '%s'", compilers[i]));
+	given_done(g);
+}
+
 static void	/* A binding names them all; one that is missing stops it from loading. */
 every_word_of_the_headers_is_in_the_library(void)
 {
@@ -167,6 +194,7 @@ main(void)
 	static const struct unit_test tests[] = {
 		UNIT(old_and_new_sources_compile_unchanged), UNIT(structures_have_the_classic_layout),
 		UNIT(buildserver_takes_every_form_of_its_options), UNIT(buildclient_takes_every_form_of_its_options),
+		UNIT(link_lines_of_old_makefiles_find_their_libraries), UNIT(headers_go_in_any_order),
 		UNIT(every_word_of_the_headers_is_in_the_library),
 	};
 

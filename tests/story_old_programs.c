@@ -14,7 +14,7 @@ static struct given *g;
 static const char source[] =
     "#include <atmi.h>\n#include <unistd.h>\n"
     "ECHO(m) TPSVCINFO *m; { tpreturn(TPSUCCESS, 7L, m->data, m->len, 0L); }\n"
-    "SLOW(m) TPSVCINFO *m; { usleep(700000); tpreturn(TPSUCCESS, tpgprio(), m->data, m->len, 0L); }\n"
+    "SLOW(m) TPSVCINFO *m; { usleep(400000); tpreturn(TPSUCCESS, tpgprio(), m->data, m->len, 0L); }\n"
     "FAIL(m) TPSVCINFO *m; { tpreturn(TPFAIL, 42L, m->data, 0L, 0L); }\n";
 
 static void
@@ -75,7 +75,7 @@ a_time_out_leaves_the_descriptor_valid(void)
 
 	given_old_system();
 	cd = ask("SLOW", 0);
-	GIVEN_CALL_OK(tpsblktime(200, TPBLK_NEXT | TPBLK_MILLISECOND));
+	GIVEN_CALL_OK(tpsblktime(100, TPBLK_NEXT | TPBLK_MILLISECOND));
 	REFUSED(tpgetrply(&cd, &data, &len, 0), TPETIME);
 	GIVEN_CALL_OK(tpgetrply(&cd, &data, &len, 0));
 }
@@ -139,9 +139,9 @@ on_alarm(int sig)
 }
 
 static void
-alarm_in_200_ms(void)
+alarm_in_100_ms(void)
 {
-	struct itimerval it = { .it_value.tv_usec = 200000 };
+	struct itimerval it = { .it_value.tv_usec = 100000 };
 	struct sigaction sa = { .sa_handler = on_alarm };
 
 	sigaction(SIGALRM, &sa, NULL);
@@ -155,14 +155,14 @@ a_signal_ends_a_wait_unless_it_is_to_go_on(void)
 	int cd;
 
 	given_old_system();
-	alarm_in_200_ms();
+	alarm_in_100_ms();
 	REFUSED(tpdequeue("QSPACE", "Q", &ctl, &data, &len, TPNOTIME), TPGOTSIG);
 	cd = ask("SLOW", 0);
-	alarm_in_200_ms();
+	alarm_in_100_ms();
 	REFUSED(tpgetrply(&cd, &data, &len, 0), TPGOTSIG);
 	GIVEN_CALL_OK(tpgetrply(&cd, &data, &len, 0));
 	cd = ask("SLOW", 0);
-	alarm_in_200_ms();
+	alarm_in_100_ms();
 	GIVEN_CALL_OK(tpgetrply(&cd, &data, &len, TPSIGRSTRT));
 	CU_ASSERT_PTR_NULL(take("Q"));
 }
@@ -365,6 +365,21 @@ counters_are_those_of_now(void)
 }
 
 static void
+a_queue_address_selects_servers_and_their_services(void)
+{
+	char *out;
+
+	given_old_system();
+	CU_ASSERT_EQUAL(count_of(out = given_ok(g, NULL, "echo psr -q APPQ | tmadmin -r"), "\nserver "), 2);
+	free(out);
+	CU_ASSERT_EQUAL(count_of(out = given_ok(g, NULL, "echo psc -q APPQ | tmadmin -r"), " server "), 6);
+	CU_ASSERT_FALSE(has(out, "TMQUEUE"));
+	free(out);
+	CU_ASSERT_EQUAL(count_of(out = given_ok(g, NULL, "echo pq APPQ | tmadmin -r"), "\nserver         APPQ              2"), 1);
+	free(out);
+}
+
+static void
 the_system_ends_cleanly(void)
 {
 	if (g == NULL)
@@ -384,7 +399,8 @@ main(void)
 		UNIT(a_transaction_of_two_seconds_ends_a_wait_after_two), UNIT(tperrno_outlives_a_look_at_the_transaction),
 		UNIT(a_flag_that_is_no_flag_of_the_call_is_refused), UNIT(lines_of_the_library_carry_the_name_of_the_program),
 		UNIT(tx_is_another_face_of_the_same_transactions), UNIT(a_transaction_can_be_put_aside),
-		UNIT(contexts_have_transactions_of_their_own), UNIT(counters_are_those_of_now), UNIT(the_system_ends_cleanly),
+		UNIT(contexts_have_transactions_of_their_own), UNIT(counters_are_those_of_now), UNIT(a_queue_address_selects_servers_and_their_services),
+		UNIT(the_system_ends_cleanly),
 	};
 
 	return unit_run("story: what old programs rely on", tests, UNIT_COUNT(tests));

@@ -117,6 +117,7 @@ first_entry_must_be_the_device_at_offset_0(void)
 	CU_ASSERT_EQUAL(device_add(dev, dev, 0, 26, &why, NULL), DEVE_INVAL);
 	CU_ASSERT_TRUE(says("too few"));
 	CU_ASSERT_FALSE(exists(""));
+	CU_ASSERT_FALSE(exists(".d"));
 	given_done();
 }
 
