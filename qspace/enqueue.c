@@ -161,7 +161,8 @@ message_fill(struct qmsg *m, const struct queue *q, const struct qmsg_in *in, in
 }
 
 int
-message_make(struct qspace *qs, struct queue *q, const struct qmsg_in *in, int64_t now, struct newmsg *out)
+message_make(struct qspace *qs, struct queue *q, const struct qmsg_in *in, size_t ops, int64_t now,
+    struct newmsg *out)
 {
 	struct qrecord r = { .seq = space_next_seq(qs), .queue = q->id };
 	struct qorder_values values;
@@ -175,7 +176,8 @@ message_make(struct qspace *qs, struct queue *q, const struct qmsg_in *in, int64
 		.expires_us = r.m.expires_us,
 		.flags = (uint8_t)((r.m.persistent ? 0 : OV_NP) | (in->flags & TPQCORRID ? OV_CORRID : 0) |
 				   (before ? OV_ALIAS : 0)) };
-	if ((rc = space_room(qs, q, &out->v)) != 0)
+	if ((rc = space_room(qs, q, &out->v)) != 0 ||
+	    (r.m.persistent && (rc = room_take(qs, r.m.body_len + RECORD_HEAD_MAX, ops)) != 0))
 		return rc;
 	if (before) {
 		if ((rc = key_before(qs, q, in, r.seq, &out->key)) != 0)
@@ -215,7 +217,7 @@ qspace_enqueue(
 		return QMEBADQUEUE;
 	if (!input_is_valid(q, in) || (in->has_body && in->body_len > BODY_MAX))
 		return QMEINVAL;
-	if ((rc = message_make(qs, q, in, now, &m)) != 0)
+	if ((rc = message_make(qs, q, in, b != NULL ? b->n : 0, now, &m)) != 0)
 		return rc;
 	if (b != NULL)
 		rc = branch_add_enqueue(qs, b, q, &m);

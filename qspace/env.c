@@ -23,7 +23,7 @@ static const struct { const char *name; DBTYPE type; } tables[N_TABLES] = {
 	[T_BRANCHES]  = { "branches",  DB_BTREE },
 	[T_DECISIONS] = { "decisions", DB_BTREE },
 };
-enum { DISK_PAGE = 4096, LOG_BUFFER = 4 << 20, SAY_A_SECOND = 12 };	/* D6: what the disk writes whole */
+enum { LOG_BUFFER = 4 << 20, SAY_A_SECOND = 12 };
 
 int (*_Atomic env_fault)(int fd, size_t n);
 
@@ -31,6 +31,12 @@ const char *
 table_name(enum table t)
 {
 	return tables[t].name;
+}
+
+void
+env_file_name(char *to, size_t size, enum table t)
+{
+	snprintf(to, size, "%s.db", t < N_TABLES ? tables[t].name : "messages.*");
 }
 
 /* Berkeley DB writes through these two, so that tests can make a write fail where a full disk would. */
@@ -97,7 +103,7 @@ env_error(struct qspace *qs, enum table t, const char *what, int dbrc)
 {
 	char file[32];
 
-	snprintf(file, sizeof file, "%s.db", t < N_TABLES ? tables[t].name : "messages.*");
+	env_file_name(file, sizeof file, t);
 	return env_error_at(qs, t == N_TABLES ? "" : file, what, dbrc);
 }
 
@@ -119,7 +125,7 @@ env_db_open(struct qspace *qs, const char *name, DBTYPE type, bool np, DB **out)
 	*out = NULL;
 	if ((rc = db_create(&db, qs->env.e, 0)) != 0)
 		return env_error_at(qs, name, "open", rc);
-	if ((rc = db->set_pagesize(db, DISK_PAGE)) == 0)
+	if ((rc = db->set_pagesize(db, ENV_PAGE)) == 0)
 		rc = db->set_flags(db, np ? DB_TXN_NOT_DURABLE : DB_CHKSUM);
 	if (rc == 0)
 		rc = db->open(db, NULL, np ? NULL : name, np ? name : NULL, type, DB_CREATE | DB_AUTO_COMMIT, 0600);
@@ -152,6 +158,7 @@ env_open(struct qspace *qs)
 	db_env_set_func_write(write_checked);
 	db_env_set_func_pwrite(pwrite_checked);
 	env->panicked = false;
+	env->room = (struct room){ 0 };
 	if ((rc = db_env_create(&env->e, 0)) != 0)
 		return env_error(qs, N_TABLES, "open", rc);
 	env->e->app_private = qs;

@@ -75,6 +75,11 @@ space_say_full(struct qspace *qs, enum full what)
 	if (qs->full_said_us[what] != 0 && now - qs->full_said_us[what] < SAY_FULL_EVERY_US)
 		return;
 	qs->full_said_us[what] = now;
+	if (what == FULL_DISK) {
+		ulog("QM_CAT:1357: ERROR: queue space %s: no more room: the disk of %s is full; messages can be taken",
+		    qs->params.name, qs->dir);
+		return;
+	}
 	ulog("QM_CAT:1357: ERROR: queue space %s in %s: no more room: the limit of %lld %s is reached", qs->params.name,
 	    qs->device, limits[what], names[what]);
 }
@@ -200,8 +205,10 @@ space_build(struct qspace *qs, char **why)
 		why_set(why, "%s: %s", qs->dir, strerror(errno));
 		return QMEOS;
 	}
-	(void)spare_make(
-	    qs->dir, 1, qs->log_bytes, NULL); /* the very first flushes overwrite too; without it is fine */
+	if (spare_make(qs->dir, 1, qs->log_bytes, NULL) != 0) {	/* it becomes the first log file */
+		why_set(why, "%s: %zu MB of log cannot be made: %s", qs->dir, qs->log_bytes / MIB, strerror(errno));
+		return QMEOS;
+	}
 	if ((rc = env_open(qs)) == 0) {
 		qs->next_seq = qs->seq_limit = 1;
 		qs->next_queue = 1;
@@ -388,7 +395,6 @@ void
 qspace_close(struct qspace *qs)
 {
 	struct queue *q, *next;
-	char path[4200];
 
 	if (qs == NULL)
 		return;
@@ -404,11 +410,8 @@ qspace_close(struct qspace *qs)
 	keeper_checkpoints_end(qs->env.keeper);
 	env_close(qs, qs->loaded);
 	keeper_stop(qs->env.keeper);
-	if (qs->lock_fd != -1) {
-		snprintf(path, sizeof path, "%s/OWNER", qs->dir);
-		(void)unlink(path);
-		close(qs->lock_fd);
-	}
+	if (qs->lock_fd != -1)
+		close(qs->lock_fd);	/* OWNER stays: it is written over, which a full disk allows */
 	wr_free(&qs->rec);
 	free(qs->events);
 	free(qs->fired);

@@ -18,6 +18,7 @@
 #include "wirebuf.h"
 
 #define PAGE_BYTES 512		/* what administrators call a page */
+#define ENV_PAGE 4096		/* Berkeley DB's (D6): what the disk writes whole */
 #define NP_OVERHEAD 128		/* what a non-persistent message counts besides its body */
 #define MIB ((size_t)1 << 20)
 #define NEVER INT64_MAX
@@ -110,11 +111,18 @@ enum table { T_ORDER, T_DELAYED, T_EXPIRY, T_CORRID, T_ALIAS, N_MESSAGE_TABLES,
 struct keeper;
 struct segment;
 struct segments { struct segment *all, *current; uint32_t next_no; bool full; int64_t looked_us; };
+struct room {			/* what the next messages need is there: */
+	const struct segment *segment;
+	int messages;
+	int64_t bytes;
+	int64_t reserved[N_TABLES];	/* bytes of each file whose blocks are allocated */
+};
 struct env {
 	DB_ENV *e;
 	DB *db[2][N_TABLES];
 	struct segments seg[2];	/* the messages table */
 	struct keeper *keeper;	/* spare log files and checkpoints */
+	struct room room;
 	_Atomic int64_t said_from_us;	/* log lines of this second */
 	atomic_int said;
 	atomic_bool panicked;	/* Berkeley DB wants recovery */
@@ -125,6 +133,7 @@ int env_error(struct qspace *qs, enum table t, const char *what, int dbrc);	/* l
 int env_error_at(struct qspace *qs, const char *file, const char *what, int dbrc);
 int env_db_open(struct qspace *qs, const char *name, DBTYPE type, bool np, DB **out);
 const char *table_name(enum table t);
+void env_file_name(char *to, size_t size, enum table t);
 /* In the batch's transaction, which the first write begins.  get and del may answer DB_NOTFOUND. */
 int table_put(struct qspace *qs, enum table t, bool np, const void *k, size_t kn, const void *v, size_t vn);
 int table_get(struct qspace *qs, enum table t, bool np, const void *k, size_t kn, void *v, size_t cap, size_t *vn);
@@ -148,6 +157,18 @@ void segments_abort(struct qspace *qs);
 int heap_add(struct qspace *qs, bool np, const void *rec, size_t n, uint32_t bytes, struct rid *rid);
 int heap_get(struct qspace *qs, bool np, struct rid rid, void *to, size_t cap, size_t *n); /* at most cap bytes of it */
 int heap_del(struct qspace *qs, bool np, struct rid rid, uint32_t bytes);
+int segment_room(struct qspace *qs, int64_t ahead);	/* blocks for so many bytes more: 0, or an errno */
+
+/* --- room.c: the disk's blocks are taken before a message is accepted --- */
+
+/* For a message of so many bytes, and the `ops` operations its branch has. 0 or QMENOSPACE; the batch lives. */
+int room_take(struct qspace *qs, size_t bytes, size_t ops);
+/* Blocks up to `ahead` bytes behind the last page of an open file, and `chunk` more when it has to be taken anyway and
+ * the disk has plenty.  0, or an errno. */
+int room_behind(const struct qspace *qs, const char *file, DB *db, int64_t ahead, int64_t chunk, db_pgno_t *last,
+    int64_t *reserved);
+int64_t room_chunk(const struct qspace *qs);	/* for a segment */
+int64_t disk_free(const char *dir);	/* bytes; -1: cannot be known */
 
 /* --- checksum.c --- */
 
@@ -162,6 +183,8 @@ void keeper_checkpoints_end(struct keeper *k);
 uint64_t keeper_checkpoint_count(struct keeper *k);
 void keeper_let_catch_up(struct keeper *k);	/* the writer, between batches: a short wait when it is far ahead */
 void keeper_stop(struct keeper *k);
+bool keeper_is_without(const struct keeper *k);	/* no spare, and no room to make one */
+void keeper_ask_checkpoint(struct keeper *k);	/* soon; at most one a second */
 void spare_hook(void);	/* Berkeley DB opens files through us, which finds the spares */
 int spare_make(const char *dir, int number, size_t bytes, const atomic_bool *stop);	/* 0, or -1 with errno */
 
@@ -229,7 +252,8 @@ int expiry_decode(const struct walk *w, int64_t *us, uint64_t *seq, struct okey 
 /* --- enqueue.c --- */
 
 /* Everything of a message but where its record lies: checked, numbered, encoded into qs->rec. */
-int message_make(struct qspace *qs, struct queue *q, const struct qmsg_in *in, int64_t now, struct newmsg *out);
+int message_make(struct qspace *qs, struct queue *q, const struct qmsg_in *in, size_t ops, int64_t now,
+    struct newmsg *out);
 /* The message that an identifier names, held or delayed ones too.  DB_NOTFOUND: none on this queue. */
 int message_locate(struct qspace *qs, struct queue *q, const struct msgid_parts *id, struct okey *k, struct oval *v,
     struct place *at);
@@ -308,6 +332,7 @@ int tick_find_expiry(struct qspace *qs);
 /* --- qspace.c --- */
 
 struct fired { struct queue *q; bool np; };
+enum full { FULL_MESSAGES, FULL_PAGES, FULL_NP, FULL_TRANS, FULL_DISK, N_FULL };
 struct qspace {
 	struct qspace_params params;
 	char device[4096], dir[4096];
@@ -329,7 +354,7 @@ struct qspace {
 	struct event *events; size_t n_events, cap_events;
 	struct fired *fired; size_t n_fired, cap_fired;
 	struct wr rec;			/* the record that is being made */
-	int64_t full_said_us[4];
+	int64_t full_said_us[N_FULL];
 	bool loaded;
 	void (*eligible)(void *, const char *, const uint8_t *, const uint8_t *); void *eligible_arg;
 	void (*threshold)(void *, const char *, const char *); void *threshold_arg;
@@ -338,7 +363,6 @@ struct qspace {
 uint64_t space_next_seq(struct qspace *qs);
 int space_write(struct qspace *qs);	/* its record, in the batch */
 int space_reopen(struct qspace *qs);	/* after Berkeley DB asked for recovery */
-enum full { FULL_MESSAGES, FULL_PAGES, FULL_NP, FULL_TRANS };
 void space_say_full(struct qspace *qs, enum full what);	/* one line a minute for each */
 int space_file_write(const struct qspace *qs, char **why);	/* space_file.c: identity and params */
 int space_file_read(struct qspace *qs, char **why);

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <utlist.h>
 
 #include "qspace_impl.h"
@@ -21,6 +22,7 @@ enum {
 	LAST_PAGE = 15900,		/* of the 16,280 that one region of 4 KiB pages maps */
 	MOSTLY_FREE = 24 << 20,		/* a segment with less alive is used again */
 	HEADER_WEIGHT = 200,
+	NEW_NEEDS = 1 << 20,		/* bytes of disk */
 	EMPTY_KEPT = 2,
 	REMOVE_EVERY_US = 200000
 };
@@ -29,6 +31,7 @@ struct segment {
 	uint32_t no;
 	DB *db;				/* NULL: not opened yet */
 	int64_t records, weight;	/* alive */
+	int64_t reserved;		/* bytes of the file whose blocks are allocated */
 	uint64_t batch;			/* the batch that saved these: */
 	int64_t saved_records, saved_weight;
 	struct segment *touched_next;
@@ -192,11 +195,19 @@ segment_choose(struct qspace *qs, bool np)
 {
 	struct segments *g = &qs->env.seg[np];
 	struct segment *s, *next, *best = NULL;
+	int64_t left;
 	int rc;
 
 	HASH_ITER(hh, g->all, s, next)
 		if (s != g->current && s->weight <= MOSTLY_FREE && (best == NULL || s->weight < best->weight))
 			best = s;
+	if (best == NULL && !np && (left = disk_free(qs->dir)) != -1 && left < NEW_NEEDS) {
+		if (g->current != NULL)		/* no room for a new one: it has what room_take() lets in */
+			return 0;
+		HASH_ITER(hh, g->all, s, next)
+			if (best == NULL || s->weight < best->weight)
+				best = s;
+	}
 	if (best == NULL && (best = segment_add(qs, np, g->next_no)) == NULL)
 		return QMEOS;
 	/* Opened anew it looks for room from its first page on. */
@@ -251,6 +262,43 @@ segments_begin(struct qspace *qs)
 		return 0;
 	g[0].looked_us = now;
 	return segment_remove_one(qs);
+}
+
+/* What was deleted in the file is used again without growing it, and the blocks of that are there. */
+static bool
+has_holes(const struct segment *s, int64_t size, int64_t ahead)
+{
+	int64_t holes = size - s->weight;
+
+	return holes > size / 3 && holes > 4 * ahead;
+}
+
+int
+segment_room(struct qspace *qs, int64_t ahead)
+{
+	struct segments *g = &qs->env.seg[0];
+	struct segment *s, *next;
+	char name[32], path[4200];
+	struct stat st;
+	db_pgno_t last = 0;
+	int rc;
+
+	segment_name(name, sizeof name, false, g->current->no);
+	if ((rc = room_behind(qs, name, g->current->db, ahead, room_chunk(qs), &last,
+		 &g->current->reserved)) == 0 ||
+	    has_holes(g->current, (int64_t)last * ENV_PAGE, ahead))
+		return 0;
+	HASH_ITER(hh, g->all, s, next) {
+		segment_name(name, sizeof name, false, s->no);
+		snprintf(path, sizeof path, "%s/%s", qs->dir, name);
+		if (s == g->current || s->weight > MOSTLY_FREE || stat(path, &st) != 0 ||
+		    !has_holes(s, st.st_size, ahead))
+			continue;
+		g->full = true;		/* this one may have room; it is taken between batches: run these again */
+		(void)batch_dead(qs, QMENOSPACE);
+		break;
+	}
+	return rc;
 }
 
 /* --- records --- */

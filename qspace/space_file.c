@@ -173,10 +173,23 @@ space_file_read(struct qspace *qs, char **why)
 int
 owner_write(const struct qspace *qs, const char *endpoint, char **why)
 {
-	char text[4400];
-	int n = snprintf(text, sizeof text, "pid %ld\nendpoint %s\n", (long)getpid(), endpoint == NULL ? "" : endpoint);
+	char text[4400], path[4200];
+	char *cause = NULL;
+	int fd, rc = QMEOS, n;
 
-	return file_replace(qs->dir, "OWNER", text, (size_t)n, why);
+	n = snprintf(text, sizeof text, "pid %ld\nendpoint %s\n", (long)getpid(), endpoint == NULL ? "" : endpoint);
+	if (file_replace(qs->dir, "OWNER", text, (size_t)n, &cause) == 0)
+		return 0;
+	/* A full disk is no reason not to serve: the block of the last owner's file is there. */
+	snprintf(path, sizeof path, "%s/OWNER", qs->dir);
+	if ((fd = open(path, O_WRONLY | O_CLOEXEC)) != -1) {
+		rc = pwrite(fd, text, (size_t)n, 0) == n && ftruncate(fd, n) == 0 ? 0 : QMEOS;
+		close(fd);
+	}
+	if (rc != 0)
+		why_set(why, "%s", cause != NULL ? cause : path);
+	free(cause);
+	return rc;
 }
 
 int

@@ -8,7 +8,8 @@
  * db5.3_* tools need not know.  Without a spare an ordinary, growing log file is made.
  *
  * A keeper has two threads: one makes spares at low priority, one asks for a checkpoint whenever a log file was begun
- * (Berkeley DB does nothing until CHECKPOINT_KB of log have been written since the last).
+ * (Berkeley DB does nothing until CHECKPOINT_KB of log have been written since the last).  On a full disk one is asked
+ * for sooner: it removes the log files that nothing needs any more, which makes room for a spare.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,7 @@
 #include "qspace_impl.h"
 
 enum { SPARES = 2, CHUNK = 256 << 10, SYNC_EVERY = 4 << 20, CHECKPOINT_KB = 30 << 10,
-	FAR_AHEAD = 2  /* log files */, CATCH_UP_MS = 5 };
+	FAR_AHEAD = 2  /* log files */, CATCH_UP_MS = 5, TRY_AGAIN_S = 1, ASK_EVERY_US = 1000000 };
 
 struct keeper {
 	char dir[4096];
@@ -36,6 +37,9 @@ struct keeper {
 	atomic_uint rolled;		/* log files begun; how many when the last checkpoint that is done began: */
 	atomic_uint settled;
 	atomic_bool stop;
+	atomic_bool without;		/* there is no spare, and there was no room to make one */
+	bool asked;			/* for a checkpoint, whatever was written since the last */
+	int64_t asked_us;
 	DB_ENV *e;			/* NULL: no checkpoints now */
 	const char *space;
 	uint64_t checkpoints;
@@ -90,11 +94,18 @@ int
 spare_make(const char *dir, int number, size_t bytes, const atomic_bool *stop)
 {
 	char making[4200], path[4200];
+	int64_t left;
 	int fd, rc;
 
 	snprintf(making, sizeof making, "%s/spare.new", dir);
 	spare_path(path, sizeof path, dir, strlen(dir), number);
 	(void)unlink(making);
+	left = disk_free(dir);
+	/* Do not fill the disk to find out, and leave room for messages rather than have a second spare. */
+	if (left != -1 && left < number * (int64_t)bytes) {
+		errno = ENOSPC;
+		return -1;
+	}
 	if ((fd = open(making, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) == -1)
 		return -1;
 	rc = spare_fill(fd, bytes, stop);
@@ -172,33 +183,44 @@ spares_check(struct keeper *k)	/* What an earlier run left: whole spares are kep
 	}
 }
 
-static void
+static bool	/* all are there */
 spares_fill_up(struct keeper *k)
 {
 	char path[4200];
+	int n = 0;
 
 	for (int i = 1; i <= SPARES && !k->stop; i++) {
 		spare_path(path, sizeof path, k->dir, strlen(k->dir), i);
-		if (access(path, F_OK) != 0)
-			(void)spare_make(k->dir, i, k->log_bytes, &k->stop);	/* a full disk: we work without */
+		n += access(path, F_OK) == 0 || spare_make(k->dir, i, k->log_bytes, &k->stop) == 0;
 	}
+	k->without = n == 0;	/* a full disk: room.c lets nothing in */
+	return n == SPARES;
 }
 
 static void *
 maker_run(void *arg)
 {
 	struct keeper *k = arg;
+	struct timespec until;
+	uint64_t seen_done;
 	unsigned seen;
+	bool all;
 
 	(void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
 	pthread_mutex_lock(&k->lock);
 	while (!k->stop) {
 		seen = k->rolled;
+		seen_done = k->checkpoints;
 		pthread_mutex_unlock(&k->lock);
-		spares_fill_up(k);
+		all = spares_fill_up(k);
 		pthread_mutex_lock(&k->lock);
-		while (!k->stop && k->rolled == seen)
+		while (all && !k->stop && k->rolled == seen)
 			pthread_cond_wait(&k->wake, &k->lock);
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += TRY_AGAIN_S;
+		while (!all && !k->stop && k->rolled == seen && k->checkpoints == seen_done &&
+		    pthread_cond_timedwait(&k->wake, &k->lock, &until) != ETIMEDOUT)
+			;
 	}
 	pthread_mutex_unlock(&k->lock);
 	return NULL;
@@ -209,21 +231,24 @@ checkpoints_run(void *arg)
 {
 	struct keeper *k = arg;
 	unsigned seen;
+	bool asked;
 	DB_ENV *e;
 	int rc;
 
 	pthread_mutex_lock(&k->lock);
 	while (!k->stop && (e = k->e) != NULL) {
 		seen = k->rolled;
+		asked = k->asked;
+		k->asked = false;
 		pthread_mutex_unlock(&k->lock);
-		if ((rc = e->txn_checkpoint(e, CHECKPOINT_KB, 0, 0)) != 0)
+		if ((rc = e->txn_checkpoint(e, asked ? 0 : CHECKPOINT_KB, 0, asked ? DB_FORCE : 0)) != 0)
 			ulog("QM_CAT:1352: ERROR: queue space %s: checkpoint: %s", k->space, db_strerror(rc));
 		pthread_mutex_lock(&k->lock);
 		if (rc == 0)
 			k->checkpoints++;
 		k->settled = seen;	/* after an error too: the writer is not to wait for what will not come */
 		pthread_cond_broadcast(&k->wake);
-		while (!k->stop && k->e != NULL && k->rolled == seen)
+		while (!k->stop && k->e != NULL && k->rolled == seen && !k->asked)
 			pthread_cond_wait(&k->wake, &k->lock);
 	}
 	pthread_mutex_unlock(&k->lock);
@@ -289,6 +314,26 @@ keeper_let_catch_up(struct keeper *k)
 	if (k->rolled - k->settled > FAR_AHEAD)
 		(void)pthread_cond_timedwait(&k->wake, &k->lock, &until);
 	pthread_mutex_unlock(&k->lock);
+}
+
+void
+keeper_ask_checkpoint(struct keeper *k)
+{
+	int64_t now = clock_mono_us();
+
+	pthread_mutex_lock(&k->lock);
+	if (now - k->asked_us > ASK_EVERY_US) {
+		k->asked = true;
+		k->asked_us = now;
+		pthread_cond_broadcast(&k->wake);
+	}
+	pthread_mutex_unlock(&k->lock);
+}
+
+bool
+keeper_is_without(const struct keeper *k)
+{
+	return k->without;
 }
 
 uint64_t
