@@ -162,8 +162,7 @@ link_lines_of_old_makefiles_find_their_libraries(void)
 static void	/* Any header first, any twice; old and new dialects, C++ too. */
 headers_go_in_any_order(void)
 {
-	static const char *const compilers[] = { "cc -std=gnu89", "cc -std=c89 -pedantic", "cc -std=c99 -pedantic",
-		"c++ -x c++ -std=c++98", "c++ -x c++ -std=c++17 -pedantic" };
+	static const char *const compilers[] = { "cc -std=gnu89", "cc -std=c99 -pedantic", "c++ -x c++ -std=c++17 -pedantic" };
 	struct given *g = given_sources();
 
 	given_write(g, "order.sh", "H='atmi.h userlog.h tx.h xa.h xatmi.h Uunix.h Usignal.h tmenv.h mainexit.h'\n"

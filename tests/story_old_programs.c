@@ -375,7 +375,8 @@ a_queue_address_selects_servers_and_their_services(void)
 	CU_ASSERT_EQUAL(count_of(out = given_ok(g, NULL, "echo psc -q APPQ | tmadmin -r"), " server "), 6);
 	CU_ASSERT_FALSE(has(out, "TMQUEUE"));
 	free(out);
-	CU_ASSERT_EQUAL(count_of(out = given_ok(g, NULL, "echo pq APPQ | tmadmin -r"), "\nserver         APPQ              2"), 1);
+	out = given_ok(g, NULL, "echo pq APPQ | tmadmin -r");
+	CU_ASSERT_EQUAL(count_of(out, "\nserver         APPQ              2"), 1);
 	free(out);
 }
 
@@ -399,8 +400,8 @@ main(void)
 		UNIT(a_transaction_of_two_seconds_ends_a_wait_after_two), UNIT(tperrno_outlives_a_look_at_the_transaction),
 		UNIT(a_flag_that_is_no_flag_of_the_call_is_refused), UNIT(lines_of_the_library_carry_the_name_of_the_program),
 		UNIT(tx_is_another_face_of_the_same_transactions), UNIT(a_transaction_can_be_put_aside),
-		UNIT(contexts_have_transactions_of_their_own), UNIT(counters_are_those_of_now), UNIT(a_queue_address_selects_servers_and_their_services),
-		UNIT(the_system_ends_cleanly),
+		UNIT(contexts_have_transactions_of_their_own), UNIT(counters_are_those_of_now),
+		UNIT(a_queue_address_selects_servers_and_their_services), UNIT(the_system_ends_cleanly),
 	};
 
 	return unit_run("story: what old programs rely on", tests, UNIT_COUNT(tests));
