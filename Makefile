@@ -79,7 +79,7 @@ RM_FILE  := $(T)/udataobj/RM
 
 SAMPLE   := $(patsubst examples/%,$(T)/apps/%,$(wildcard examples/qsample/*))
 
-.PHONY: all deps deps-lint demo check check-long crash bench lint fuzz install clean
+.PHONY: show-uses all deps deps-lint demo check check-long crash bench lint fuzz install clean
 all: $(SHARED) $(SONAMES:%=$(T)/lib/%) $(HEADERS) $(RM_FILE) $(BINS) $(PAGES:%=$(B)/%.stamp) $(SAMPLE)
 
 $(B)/obj/%.o: %.c
@@ -186,6 +186,9 @@ fuzz:
 	@$(submake) deps-lint
 	@$(MAKE) --no-print-directory -j$(JOBS) B=build/fuzz CC=clang OPT=-O1 SAN=fuzzer-no-link$(comma)address$(comma)undefined fuzzers
 	@tests/fuzz/run build/fuzz
+
+show-uses:	# for tests/lint: a folder and whom it may include, a line each
+	@$(foreach f,$(FOLDERS),echo $(f) $(USES_$(f));)
 
 lint:
 	@$(submake) deps-lint
