@@ -85,15 +85,6 @@ registry_find(const struct registry *r, const char *group, long srvid)
 	return NULL;
 }
 
-struct server *
-registry_by_pid(const struct registry *r, pid_t pid)
-{
-	for (size_t i = 0; i < r->n_servers; i++)
-		if (r->servers[i]->pid == pid && !server_is_tms(r->servers[i]))
-			return r->servers[i];
-	return NULL;
-}
-
 static bool
 is_administrator(const struct client *c)
 {

@@ -89,7 +89,6 @@ void registry_open(struct registry *r, const struct ubb *ubb);
 void registry_close(struct registry *r);
 
 struct server *registry_find(const struct registry *r, const char *group, long srvid);
-struct server *registry_by_pid(const struct registry *r, pid_t pid);
 /* A new row in state STARTING.  0; TPELIMIT (MAXSERVERS, MAXACCESSERS); TPENOENT (group, id not configured); TPEOS. */
 int registry_add(struct registry *r, const char *group, long srvid, struct server **out, char *why, size_t why_size);
 /* The caller has closed its descriptors and answered its waiters. */

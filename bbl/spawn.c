@@ -93,15 +93,10 @@ static int
 argv_make(const struct bbl *b, const struct server *s, struct args *argv)
 {
 	const struct ubb_machine *m = b->app.machine;
-	char ulogpfx[PATH_MAX];
 	struct args clopt;
 	int rc;
 
 	memset(argv, 0, sizeof *argv);
-	if (m->ulogpfx[0] != '\0')
-		snprintf(ulogpfx, sizeof ulogpfx, "%s", m->ulogpfx);
-	else
-		snprintf(ulogpfx, sizeof ulogpfx, "%s/ULOG", m->appdir);
 	if (args_split(s->clopt, &clopt) != 0)
 		return -1;
 	rc = args_add(argv, s->conf->aout) != 0 ||
@@ -109,7 +104,7 @@ argv_make(const struct bbl *b, const struct server *s, struct args *argv)
 	    args_add(argv, "-g") != 0 || args_addf(argv, "%ld", s->grpno) != 0 ||
 	    args_add(argv, "-i") != 0 || args_addf(argv, "%ld", s->srvid) != 0 ||
 	    args_add(argv, "-u") != 0 || args_add(argv, m->address) != 0 ||
-	    args_add(argv, "-U") != 0 || args_add(argv, ulogpfx) != 0 ||
+	    args_add(argv, "-U") != 0 || args_add(argv, m->ulogpfx) != 0 ||
 	    args_add(argv, "-m") != 0 || args_add(argv, "0") != 0 ? -1 : 0;
 	for (size_t i = 0; i < clopt.n && rc == 0; i++)
 		rc = args_add(argv, clopt.v[i]);

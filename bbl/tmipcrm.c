@@ -133,7 +133,7 @@ main(int argc, char **argv)
 {
 	static struct app a;
 	bool yes = false, look_only = false;
-	char *why = NULL, prefix[4200];
+	char *why = NULL;
 	const char *tuxconfig;
 	int c, rc = 1;
 
@@ -153,8 +153,7 @@ main(int argc, char **argv)
 	if (tuxconfig != NULL && *tuxconfig != '\0' && access(tuxconfig, F_OK) != 0 && errno == ENOENT)
 		return 0;	/* not configured yet: nothing can be left */
 	if (app_open(&a, &why) == 0) {
-		snprintf(prefix, sizeof prefix, "%s/ULOG", a.machine->appdir);
-		ulog_prefix(a.machine->ulogpfx[0] != '\0' ? a.machine->ulogpfx : prefix);
+		ulog_prefix(a.machine->ulogpfx);
 		if (app_check_admin(&a, &why) == 0)
 			rc = clean(&a, yes, look_only);
 	}

@@ -283,15 +283,14 @@ int
 main(int argc, char **argv)
 {
 	static struct down t;
-	char *why = NULL, prefix[4200];
+	char *why = NULL;
 	int rc = 1;
 
 	ulog_program("tmshutdown");
 	if (options_read(argc, argv, &t) != 0)
 		return usage();
 	if (app_open(&t.app, &why) == 0) {
-		snprintf(prefix, sizeof prefix, "%s/ULOG", t.app.machine->appdir);
-		ulog_prefix(t.app.machine->ulogpfx[0] != '\0' ? t.app.machine->ulogpfx : prefix);
+		ulog_prefix(t.app.machine->ulogpfx);
 		if (app_check_admin(&t.app, &why) == 0 && plan_select_check(&t.sel, t.app.ubb, &why) == 0 &&
 		    plan_shutdown(t.app.ubb, t.app.machine, &t.sel, &t.plan) == 0)
 			rc = shut_down(&t);

@@ -37,10 +37,6 @@ struct link_msg {			/* one received message; not to be copied: head and body may
 void link_msg_done(struct link_msg *m);		/* gives the memory back; harmless twice */
 /* Who sent it, for a log line: "process 123 of user 1000", or an address. */
 void link_msg_peer_name(const struct link_msg *m, char *out, size_t size);
-/* Take the body's frame over: valid until link_body_free(keep), after link_msg_done() too.  For holding a body
- * without a copy. */
-void *link_msg_keep_body(struct link_msg *m, const uint8_t **body);
-void link_body_free(void *keep);
 
 /* A body to send: freed by `release(p, hint)`, from any thread, once it is no longer needed (also when the send fails).
  * release NULL: the bytes are copied. */

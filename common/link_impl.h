@@ -13,7 +13,6 @@
 #define LINK_HEARTBEAT_MS 500		/* a hung peer is noticed after the two together at the latest */
 #define LINK_SILENCE_MS 1400
 #define LINK_COPY_MAX 8192		/* bodies up to here are copied, larger ones are lent to ZeroMQ */
-#define LINK_KEEP_COPY_MAX 4096		/* kept bodies up to here are copied, for a frame may pin a receive buffer */
 #define LINK_HWM 16384			/* messages under way for one peer, each direction */
 #define LINK_PEER_BYTES (256u << 20)	/* bytes of large bodies under way to one peer, unless it is one body alone */
 #define LINK_MAX_MESSAGE (1ll << 30)

@@ -88,40 +88,6 @@ link_msg_peer_name(const struct link_msg *m, char *out, size_t size)
 		snprintf(out, size, "%s", address);
 }
 
-struct keep { bool copied; zmq_msg_t frame; uint8_t bytes[]; };
-
-void *
-link_msg_keep_body(struct link_msg *m, const uint8_t **body)
-{
-	struct link_frames *f = link_frames(m);
-	bool copy = m->body_len <= LINK_KEEP_COPY_MAX;
-	struct keep *k = malloc(sizeof *k + (copy ? m->body_len : 0));
-
-	if (k == NULL)
-		return NULL;
-	k->copied = copy;
-	if (copy) {
-		if (m->body_len > 0)
-			memcpy(k->bytes, m->body, m->body_len);
-		*body = k->bytes;
-		return k;
-	}
-	zmq_msg_init(&k->frame);
-	zmq_msg_move(&k->frame, &f->body);
-	*body = zmq_msg_data(&k->frame);
-	return k;
-}
-
-void
-link_body_free(void *keep)
-{
-	struct keep *k = keep;
-
-	if (k != NULL && !k->copied)
-		zmq_msg_close(&k->frame);
-	free(k);
-}
-
 /* --- out: what each peer owes us a read for --- */
 
 #define BUCKETS 256

@@ -42,7 +42,7 @@ need(void *p)
 	return p;
 }
 
-void
+static void
 words_add(struct words *w, const char *word)
 {
 	w->v = need(realloc(w->v, (w->n + 2) * sizeof *w->v));
@@ -50,7 +50,7 @@ words_add(struct words *w, const char *word)
 	w->v[w->n] = NULL;
 }
 
-void
+static void __attribute__((format(printf, 2, 3)))
 words_addf(struct words *w, const char *fmt, ...)
 {
 	va_list ap;
@@ -94,7 +94,8 @@ words_split(struct words *w, const char *list)
 	free(word);
 }
 
-const char *
+/* $TUXDIR, or the directory above that of this program. */
+static const char *
 build_tuxdir(void)
 {
 	static char dir[PATH_MAX];

@@ -8,13 +8,10 @@
 #include <stddef.h>
 
 struct words { size_t n; char **v; };		/* v[n] is NULL once anything was added */
-void words_add(struct words *w, const char *word);	/* copies */
 void words_split(struct words *w, const char *list);	/* blanks separate; quotes keep together, as a shell does */
-void words_addf(struct words *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 void build_program(const char *name);		/* for messages */
 void build_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));	/* exit 1 */
-const char *build_tuxdir(void);			/* $TUXDIR, or the directory above that of this program */
 
 /* A line of $TUXDIR/udataobj/RM: the name of its switch (malloc'ed), its libraries.  Unknown: dies, naming the file. */
 struct build_rm { char *swname; struct words libs; };

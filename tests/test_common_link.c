@@ -369,37 +369,6 @@ bodies_of_any_size_pass_and_are_released_once(void)
 	dir_done();
 }
 
-static void
-a_kept_body_outlives_its_message(void)
-{
-	static const size_t sizes[] = { 0, 10, 1000, 20000 };
-	struct link_server *s;
-	struct link_client *c;
-	struct link_msg m;
-	const uint8_t *kept;
-	void *keep;
-
-	given_dir();
-	s = server();
-	c = client();
-	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-		struct link_body b = given_body(sizes[i]);
-
-		CU_ASSERT_EQUAL_FATAL(link_client_send(c, "h", 1, &b, in_ms(10000)), LINK_OK);
-		CU_ASSERT_EQUAL_FATAL(link_server_recv(s, &m, in_ms(5000), -1), LINK_OK);
-		keep = link_msg_keep_body(&m, &kept);
-		CU_ASSERT_PTR_NOT_NULL_FATAL(keep);
-		link_msg_done(&m);
-		memset(&m, 0xff, sizeof m);
-		CU_ASSERT_TRUE(sizes[i] == 0 || (kept[0] == 'x' && kept[sizes[i] - 1] == 'x'));
-		link_body_free(keep);
-	}
-	link_body_free(NULL);
-	link_client_close(c);
-	link_server_close(s);
-	dir_done();
-}
-
 static void	/* A server that answers, closes and ends at once: what it said arrives. */
 replies_under_way_survive_the_close(void)
 {
@@ -988,7 +957,6 @@ main(int argc, char **argv)
 		UNIT(requests_are_answered_to_who_asked),
 		UNIT(many_requests_are_in_flight_at_once),
 		UNIT(bodies_of_any_size_pass_and_are_released_once),
-		UNIT(a_kept_body_outlives_its_message),
 		UNIT(replies_under_way_survive_the_close),
 		UNIT(nothing_is_queued_for_a_server_that_is_not_there),
 		UNIT(a_killed_server_is_gone_after_its_last_reply),

@@ -33,7 +33,8 @@ forward_done(struct forwarder *f)
 
 /* --- what is said, and how often --- */
 
-enum turn
+/* The state of queue i, and why (a tperrno, or a negative QME code).  Logged when it differs from the last one. */
+static enum turn
 forward_note(struct forwarder *f, size_t i, enum turn turn, int error)
 {
 	struct source *s = &f->source[i];
@@ -112,7 +113,7 @@ failed(struct forwarder *f, size_t i, const struct request *r, long reply_len)
 	return forward_note(f, i, error == TPENOENT ? TURN_NOBODY : TURN_FAILED, error);
 }
 
-enum turn
+static enum turn
 forward_one(struct forwarder *f, size_t i)
 {
 	struct request r = { .queue = f->o->queue[i] };

@@ -35,9 +35,6 @@ struct request {
 int forward_init(struct forwarder *f, struct options *o, const char *group);	/* 0 or -1: no memory, or no BBL */
 void forward_run(struct forwarder *f);	/* until told to stop, or -e and nothing is left */
 void forward_done(struct forwarder *f);
-enum turn forward_one(struct forwarder *f, size_t i);
-/* The state of queue i, and why (a tperrno, or a negative QME code).  Logged when it differs from the last one. */
-enum turn forward_note(struct forwarder *f, size_t i, enum turn turn, int error);
 
 /* --- outcome.c --- */
 
