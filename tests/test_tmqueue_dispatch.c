@@ -482,6 +482,37 @@ transaction_is_seen_when_it_commits(void)
 	space_done();
 }
 
+static void	/* The caller may try again in the same transaction. */
+transaction_that_found_no_room_has_not_joined(void)
+{
+	char name[16];
+	int i;
+
+	given_space(0);
+	for (i = 0; i < 50; i++) {	/* as many as the space allows */
+		snprintf(name, sizeof name, "T%d", i);
+		ask_enqueue_as((uint64_t)i + 1, "A", "held", name, NULL);
+		run();
+		CU_ASSERT_EQUAL(ERROR_OF((uint64_t)i + 1), 0);
+	}
+	ask_enqueue_as(100, "A", "too many", "LATE", NULL);
+	ask_dequeue_as(101, "A", 0, "LATE", 60000, NULL);
+	run();
+	for (i = 100; i <= 101; i++) {
+		CU_ASSERT_EQUAL(DIAGNOSTIC_OF((uint64_t)i), QMENOSPACE);
+		CU_ASSERT_STRING_EQUAL(answer((uint64_t)i)->q.group, "");
+		CU_ASSERT_EQUAL(answer((uint64_t)i)->q.doomed, 0);
+	}
+	ask_end(102, WIRE_TX_ABORT, "T0");
+	run();
+	ask_enqueue_as(103, "A", "now", "LATE", NULL);
+	ask_end(104, WIRE_TX_COMMIT, "LATE");
+	run();
+	CU_ASSERT_STRING_EQUAL(answer(103)->q.group, "QUE1");
+	CU_ASSERT_EQUAL(answer(104)->x.error, 0);
+	space_done();
+}
+
 static void
 rolled_back_dequeue_returns_and_is_counted(void)
 {
@@ -699,6 +730,7 @@ main(void)
 		UNIT(waits_select_and_peek), UNIT(wait_ends_with_a_message_that_becomes_due), UNIT(wait_ends_when_its_time_is_up),
 		UNIT(no_free_action_is_an_answer), UNIT(caller_killed_in_its_wait_gets_no_message), UNIT(cancelled_wait_takes_nothing),
 		UNIT(watchers_are_all_woken_and_take_nothing), UNIT(transaction_is_seen_when_it_commits),
+		UNIT(transaction_that_found_no_room_has_not_joined),
 		UNIT(rolled_back_dequeue_returns_and_is_counted), UNIT(timed_out_transaction_is_not_opened_again),
 		UNIT(transaction_older_than_the_server_is_refused), UNIT(several_groups_are_rolled_back_not_half_committed),
 		UNIT(random_bytes_are_dropped_or_refused),

@@ -23,21 +23,29 @@ log_bad_queue(const struct tmq *t, const char *queue, const char *what)
 
 /* The answer to a queue request, as far as errors go. */
 static struct wire_qreply
-qreply_of(const struct tmq *t, uint64_t reqid, bool in_tx, struct verdict v)
+qreply_of(const struct tmq *t, uint64_t reqid, bool has_joined, struct verdict v)
 {
 	struct wire_qreply r = { .reqid = reqid, .error = v.error, .diagnostic = v.diagnostic };
 
-	if (in_tx) {	/* even a refusal may have opened the branch: the caller must end it */
+	if (has_joined) {	/* even a refusal may have opened the branch: the caller must end it */
 		memcpy(r.group, t->group, sizeof r.group);
 		r.doomed = v.doomed;
 	}
 	return r;
 }
 
-static void
-answer_queue(struct tmq *t, const struct link_peer *to, uint64_t reqid, bool in_tx, struct verdict v, struct qmsg *msg)
+/* Is there a branch to end?  Not where the space had no room for one more transaction: the caller may try again. */
+static bool
+joined(const struct wire_tx *tx, const struct branch *b, const struct verdict *v)
 {
-	struct wire_qreply r = qreply_of(t, reqid, in_tx, v);
+	return tx->gtrid_len != 0 && (b != NULL || v->doomed);
+}
+
+static void
+answer_queue(struct tmq *t, const struct link_peer *to, uint64_t reqid, bool has_joined, struct verdict v,
+    struct qmsg *msg)
+{
+	struct wire_qreply r = qreply_of(t, reqid, has_joined, v);
 
 	reply_queue(&t->replies, to, &r, msg);
 }
@@ -80,7 +88,7 @@ enqueue(struct tmq *t, const struct link_msg *m)
 	}
 	if (fatal(v.diagnostic))
 		return v.diagnostic;
-	r = qreply_of(t, e.reqid, e.tx.gtrid_len != 0, v);
+	r = qreply_of(t, e.reqid, joined(&e.tx, b, &v), v);
 	if (v.error == 0) {
 		r.flags = TPQMSGID;
 		memcpy(r.msgid, msgid, sizeof r.msgid);
@@ -158,7 +166,7 @@ dequeue(struct tmq *t, const struct link_msg *m)
 	}
 	if (fatal(v.diagnostic))
 		return v.diagnostic;
-	answer_queue(t, &m->peer, d.reqid, d.tx.gtrid_len != 0, v, msg);
+	answer_queue(t, &m->peer, d.reqid, joined(&d.tx, b, &v), v, msg);
 	return 0;
 }
 
