@@ -1,6 +1,7 @@
 /*
  * TMQUEUE - the queue manager: serves the queue space of its group to everybody who calls tpenqueue and tpdequeue.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ redirect(const char *file, FILE *stream)
 {
 	if (file == NULL || freopen(file, "a", stream) != NULL)
 		return 0;
-	ulog("QM_CAT:1620: ERROR: TMQUEUE: cannot open %s for the server's output", file);
+	ulog("QM_CAT:1620: ERROR: TMQUEUE: cannot open %s for the server's output: %s", file, strerror(errno));
 	return -1;
 }
 

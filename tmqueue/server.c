@@ -162,7 +162,8 @@ server_open(const struct options *o, const struct boot *b, struct server **out)
 		goto fail;
 	}
 	if ((rc = bb_agent_start(&conf, &s->agent)) != 0) {
-		ulog("QM_CAT:2019: ERROR: TMQUEUE could not register with the BBL at %s (%d)", b->bbl_endpoint, rc);
+		ulog("QM_CAT:2019: ERROR: TMQUEUE could not register with the BBL at %s: %s", b->bbl_endpoint,
+		    rc > 0 ? "refused" : "it does not answer");
 		goto fail;
 	}
 	the_agent = s->agent;
