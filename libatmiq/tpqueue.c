@@ -225,6 +225,8 @@ tpenqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, long len, long fla
 	long n;
 	int err;
 
+	if (ctl != NULL)
+		ctl->diagnostic = 0;	/* what was left in it is not taken for an answer */
 	if (arguments_wrong(qspace, qname, flags, CALL_FLAGS) || buffer_outgoing(data, len, &type, &n) != 0)
 		return fail(TPEINVAL);
 	memset(&op, 0, sizeof op);
@@ -314,6 +316,8 @@ dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len, long fla
 	struct typed type;
 	int err;
 
+	if (ctl != NULL)
+		ctl->diagnostic = 0;
 	if (arguments_wrong(qspace, qname, flags, CALL_FLAGS | TPNOCHANGE) || data == NULL || len == NULL ||
 	    buffer_look(*data, &type) != 0)
 		return fail(TPEINVAL);

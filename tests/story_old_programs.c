@@ -214,6 +214,25 @@ a_flag_that_is_no_flag_of_the_call_is_refused(void)
 }
 
 static void
+an_old_diagnostic_is_not_left_in_the_control_structure(void)
+{
+	TPQCTL ctl;
+
+	given_old_system();
+	memset(&ctl, 0xA5, sizeof ctl);
+	ctl.flags = TPNOFLAGS;
+	ctl.diagnostic = QMENOMSG;
+	REFUSED(tpdequeue("NOSPACE", "Q", &ctl, &data, &len, 0), TPENOENT);
+	CU_ASSERT_EQUAL(ctl.diagnostic, 0);
+	ctl.diagnostic = QMENOMSG;
+	REFUSED(tpdequeue(NULL, "Q", &ctl, &data, &len, 0), TPEINVAL);
+	CU_ASSERT_EQUAL(ctl.diagnostic, 0);
+	ctl.diagnostic = QMENOMSG;
+	REFUSED(tpenqueue(NULL, "Q", &ctl, data, 0, 0), TPEINVAL);
+	CU_ASSERT_EQUAL(ctl.diagnostic, 0);
+}
+
+static void
 lines_of_the_library_carry_the_name_of_the_program(void)
 {
 	char *raw = tpalloc("CARRAY", NULL, 10);
@@ -398,7 +417,8 @@ main(void)
 		UNIT(a_cancelled_call_has_no_reply), UNIT(in_a_transaction_a_call_has_its_reply_first),
 		UNIT(a_priority_is_for_one_request), UNIT(a_signal_ends_a_wait_unless_it_is_to_go_on),
 		UNIT(a_transaction_of_two_seconds_ends_a_wait_after_two), UNIT(tperrno_outlives_a_look_at_the_transaction),
-		UNIT(a_flag_that_is_no_flag_of_the_call_is_refused), UNIT(lines_of_the_library_carry_the_name_of_the_program),
+		UNIT(a_flag_that_is_no_flag_of_the_call_is_refused),
+		UNIT(an_old_diagnostic_is_not_left_in_the_control_structure), UNIT(lines_of_the_library_carry_the_name_of_the_program),
 		UNIT(tx_is_another_face_of_the_same_transactions), UNIT(a_transaction_can_be_put_aside),
 		UNIT(contexts_have_transactions_of_their_own), UNIT(counters_are_those_of_now),
 		UNIT(a_queue_address_selects_servers_and_their_services), UNIT(the_system_ends_cleanly),
