@@ -70,6 +70,19 @@ failed:
 	return -1;
 }
 
+/* Whoever may replace what is in it can pretend to be BBL, or have us signal processes that are none of ours. */
+int
+app_check_rundir(const struct app *a, char **why)
+{
+	uid_t owner = a->machine->uid < 0 ? geteuid() : (uid_t)a->machine->uid;
+
+	if (link_rundir_check(a->rundir, owner) == 0 || errno == ENOENT)
+		return 0;
+	return fail(why, "run directory %s: %s", a->rundir,
+	    errno == EPERM ? "another user owns it or may replace what is in it; look into it, then remove it" :
+			     strerror(errno));
+}
+
 int
 app_check_admin(const struct app *a, char **why)
 {
@@ -141,7 +154,11 @@ app_is_booted(const struct app *a, pid_t *bbl)
 			return false;
 	}
 	if (app_ask(a, "ping", 2000, &reply, NULL) == 0) {
-		if ((booted = reply.status == 0 && reply.doc.n > 0) && bbl != NULL)
+		/* The BBL of another application with the same IPCKEY is none of ours. */
+		const char *theirs = reply.doc.n > 0 ? record_get(&reply.doc.rec[0], "tuxconfig") : NULL;
+
+		booted = reply.status == 0 && theirs != NULL && strcmp(theirs, a->tuxconfig) == 0;
+		if (booted && bbl != NULL)
 			*bbl = (pid_t)record_long(&reply.doc.rec[0], "pid", 0);
 		bb_reply_free(&reply);
 	}

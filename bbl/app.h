@@ -23,6 +23,7 @@ struct app {
 
 /* Read TUXCONFIG and check that it belongs to this machine, byte for byte, and that APPDIR is there. */
 int app_open(struct app *a, char **why);
+int app_check_rundir(const struct app *a, char **why);	/* nobody else may change what is in it; none is fine */
 int app_check_admin(const struct app *a, char **why);	/* only the administrator (UID), or root */
 void app_close(struct app *a);
 long app_perm(const struct app *a);

@@ -18,6 +18,7 @@ struct bbl {
 	int sigfd, lock_fd;
 	int64_t started_us;		/* clock_mono_us() */
 	uint64_t done;			/* requests answered */
+	uint64_t strange;		/* messages that were no requests */
 	struct look *looks;		/* that wait for reports of servers */
 	uint64_t last_report;		/* number of the latest one asked for */
 	struct rlimit files;		/* descriptors, before BBL raised its own limit: the servers' */

@@ -163,7 +163,7 @@ lock_take(struct bbl *b, bool resume, char **why)
 			return LOCK_DUPLICATE;	/* shut down since, and cleared away */
 		if ((!resume && link_rundir_make(b->app.rundir, (unsigned)app_perm(&b->app)) != 0) ||
 		    (b->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644)) < 0) {
-			if (asprintf(why, "%s: %s", b->app.rundir, strerror(errno)) < 0)
+			if (asprintf(why, "run directory %s: %s", b->app.rundir, strerror(errno)) < 0)
 				*why = NULL;
 			return LOCK_REFUSED;
 		}
@@ -333,7 +333,7 @@ main(int argc, char **argv)
 	if ((rc = app_open(&b.app, &why)) == 0) {
 		snprintf(prefix, sizeof prefix, "%s/ULOG", b.app.machine->appdir);
 		ulog_prefix(b.app.machine->ulogpfx[0] != '\0' ? b.app.machine->ulogpfx : prefix);
-		if ((rc = settle(&b, &o, &why)) == 0)
+		if ((rc = settle(&b, &o, &why)) == 0 && (rc = app_check_rundir(&b.app, &why)) == 0)
 			rc = bbl_run(&b, &o, &why);
 	}
 	if (rc < 0) {

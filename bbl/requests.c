@@ -298,6 +298,11 @@ op_join(struct bbl *b, const struct ask *q, struct answer *a)
 	struct record *r;
 	char key[16];
 
+	if (*arg(q, "tuxconfig") != '\0' && strcmp(arg(q, "tuxconfig"), b->app.tuxconfig) != 0) {
+		refuse(a, TPENOENT, "IPCKEY %ld is in use by the application of %s", b->app.ubb->res.ipckey,
+		    b->app.tuxconfig);
+		return true;
+	}
 	a->status = registry_join(&b->reg, arg(q, "usrname"), arg(q, "cltname"), (pid_t)record_long(q->args, "pid", 0), &c);
 	if (a->status != 0) {
 		refuse(a, a->status, "MAXACCESSERS %ld is reached, client %s finds no place", b->reg.max_accessers,
@@ -516,10 +521,14 @@ void
 bbl_handle(struct bbl *b, const struct link_msg *m)
 {
 	struct wire_admin request;
+	char peer[64];
 
 	if (wire_admin_decode(m->head, m->head_len, &request) != 0) {
-		ulog("CMDTUX_CAT:1696: WARN: BBL was sent %zu bytes that are no request of version %d; ignored", m->head_len,
-		    WIRE_VERSION);
+		if (++b->strange <= 10 || b->strange % 1000 == 0) {
+			link_msg_peer_name(m, peer, sizeof peer);
+			ulog("CMDTUX_CAT:1696: WARN: BBL was sent %zu bytes that are no request of version %d by %s; "
+			     "ignored (%llu so far)", m->head_len, WIRE_VERSION, peer, (unsigned long long)b->strange);
+		}
 		return;
 	}
 	request_run(b, &m->peer, &request);

@@ -185,7 +185,7 @@ main(int argc, char **argv)
 		}
 	if (optind != argc)
 		goto usage;
-	a.have_app = app_open(&a.app, &a.why_no_app) == 0;
+	a.have_app = app_open(&a.app, &a.why_no_app) == 0 && app_check_rundir(&a.app, &a.why_no_app) == 0;
 	if (!a.have_app && !config)
 		fprintf(stderr, "tmadmin: %s\n", a.why_no_app != NULL ? a.why_no_app : "out of memory");
 	if (isatty(STDIN_FILENO))	/* scripts read columns, and take a word on stderr for trouble */

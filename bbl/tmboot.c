@@ -296,7 +296,8 @@ main(int argc, char **argv)
 		return usage();
 	if (app_open(&t.app, &why) == 0) {
 		ulog_prefix(t.app.machine->ulogpfx);
-		if (app_check_admin(&t.app, &why) == 0 && plan_select_check(&t.sel, t.app.ubb, &why) == 0 &&
+		if (app_check_admin(&t.app, &why) == 0 && app_check_rundir(&t.app, &why) == 0 &&
+		    plan_select_check(&t.sel, t.app.ubb, &why) == 0 &&
 		    plan_boot(t.app.ubb, t.app.machine, &t.sel, &t.plan) == 0) {
 			rc = 0;
 			if (t.ipc_needs)

@@ -10,6 +10,7 @@
 #include "context.h"
 #include "bb.h"
 #include "clock.h"
+#include "link.h"
 #include "ulog.h"
 
 #define JOIN_MS 3000		/* for a BBL whose socket is there */
@@ -141,11 +142,25 @@ pid_of(const char *v)
 	return v == NULL ? 0 : strtol(v, NULL, 10);
 }
 
+/* Whoever owns the directory of the sockets can pretend to be BBL. */
+static bool
+rundir_is_theirs(const struct app *a, const struct ubb_machine *m)
+{
+	if (strncmp(a->bbl, "ipc://", 6) != 0 || access(a->ubb->rundir, F_OK) != 0 ||
+	    link_rundir_check(a->ubb->rundir, m->uid < 0 ? geteuid() : (uid_t)m->uid) == 0)
+		return true;
+	ulog("LIBTUX_CAT:5025: ERROR: cannot join the application of TUXCONFIG %s: its run directory %s: %s",
+	    a->tuxconfig, a->ubb->rundir,
+	    errno == EPERM ? "another user owns it or may replace what is in it" : strerror(errno));
+	return false;
+}
+
 int
 app_join(struct context *ctx, const char *usrname, const char *cltname)
 {
 	struct wire_adminreply reply = { 0 };
 	struct document args = { 0 };
+	const struct ubb_machine *m = ubb_machine_here(ctx->app->ubb);
 	struct record *r;
 	char key[] = "clientid0";
 	int i, err = TPEOS;
@@ -153,6 +168,12 @@ app_join(struct context *ctx, const char *usrname, const char *cltname)
 	if ((r = document_add(&args)) == NULL || record_set(r, "usrname", usrname) != 0 ||
 	    record_set(r, "cltname", cltname) != 0 || record_setf(r, "pid", "%ld", (long)getpid()) != 0)
 		goto done;
+	if (m != NULL && record_set(r, "tuxconfig", m->tuxconfig) != 0)
+		goto done;
+	if (m != NULL && !rundir_is_theirs(ctx->app, m)) {
+		err = TPESYSTEM;
+		goto done;
+	}
 	if (bbl_ask(ctx, "join", r, JOIN_MS, &reply) != LINK_OK) {
 		ulog("LIBTUX_CAT:5023: ERROR: cannot join the application of TUXCONFIG %s: it is not booted (no BBL at "
 		     "%s)",

@@ -16,6 +16,58 @@
 
 #define ORDERS "qcreate ORDERS fifo none 5 0 100% 0% \"\"\n"
 
+/* --- applications --- */
+
+static void
+two_applications_with_one_ipckey_keep_apart(void)
+{
+	struct given *g = given_system(&(struct given_conf){ .queues = ORDERS });
+	char first[256], second[256];
+	struct ran r;
+
+	put("ORDERS", "two boxes of nails");
+	tpterm();
+	snprintf(first, sizeof first, "%s/tuxconfig", given_dir(g));
+	snprintf(second, sizeof second, "%s/two/tuxconfig", given_dir(g));
+	free(given_ok(g, NULL, "mkdir two && sed 's;\"%s;&/two;g' ubb >two/ubb", given_dir(g)));
+	setenv("TUXCONFIG", second, 1);
+	for (int i = 0; i < 2; i++)
+		free(given_ok(g, NULL, "APPDIR=$PWD/two tmloadcf -y two/ubb"));
+	r = given_run(g, NULL, "tmboot -y");
+	CU_ASSERT_TRUE(r.status > 0);
+	CU_ASSERT_TRUE(has(r.out, "is in use by the application of") || has(r.err, "is in use by the application of"));
+	ran_free(&r);
+	r = given_run(g, NULL, "tmshutdown -y");
+	CU_ASSERT_TRUE(r.status > 0);
+	CU_ASSERT_TRUE(has(r.err, "nothing to shut down"));
+	ran_free(&r);
+	CU_ASSERT_EQUAL(tpinit(NULL), -1);
+	CU_ASSERT_EQUAL(tperrno, TPENOENT);
+	setenv("TUXCONFIG", first, 1);
+	CU_ASSERT_TRUE(peeks("ORDERS", "two boxes of nails"));
+	given_done(g);
+}
+
+static void	/* Whoever can replace a socket can pretend to be BBL. */
+a_run_directory_that_strangers_may_change_is_not_trusted(void)
+{
+	struct given *g = given_system(&(struct given_conf){ .queues = ORDERS });
+	struct ran r;
+
+	put("ORDERS", "two boxes of nails");
+	tpterm();
+	CU_ASSERT_EQUAL(chmod(given_rundir(g), 0777), 0);
+	CU_ASSERT_EQUAL(tpinit(NULL), -1);
+	CU_ASSERT_EQUAL(tperrno, TPESYSTEM);
+	r = given_run(g, NULL, "tmshutdown -y");
+	CU_ASSERT_TRUE(r.status > 0);
+	CU_ASSERT_TRUE(has(r.err, given_rundir(g)));
+	ran_free(&r);
+	CU_ASSERT_EQUAL(chmod(given_rundir(g), 01777), 0);
+	CU_ASSERT_TRUE(peeks("ORDERS", "two boxes of nails"));
+	given_done(g);
+}
+
 /* --- configurations --- */
 
 /* tmloadcf refuses the file, says where with `place` and what with `what`, and writes nothing. */
@@ -543,6 +595,8 @@ int
 main(void)
 {
 	static const struct unit_test tests[] = {
+		UNIT(two_applications_with_one_ipckey_keep_apart),
+		UNIT(a_run_directory_that_strangers_may_change_is_not_trusted),
 		UNIT(an_unknown_parameter_is_named_with_its_place),
 		UNIT(a_value_of_the_wrong_type_is_named_with_its_place),
 		UNIT(a_missing_section_is_told),

@@ -97,6 +97,23 @@ print_needs(const struct ubb *u)
 	}
 }
 
+/* A BBL runs there; is it of the TUXCONFIG at `path`?  Another application may have the same IPCKEY. */
+static bool
+bbl_is_of(const char *rundir, const char *path)
+{
+	char file[300], line[4200] = "";
+	FILE *f;
+
+	snprintf(file, sizeof file, "%s/bbl.lock", rundir);
+	if ((f = fopen(file, "re")) == NULL)
+		return true;
+	if (fgets(line, sizeof line, f) == NULL)
+		line[0] = '\0';
+	fclose(f);
+	line[strcspn(line, "\n")] = '\0';
+	return strchr(line, ' ') == NULL || strcmp(strchr(line, ' ') + 1, path) == 0;
+}
+
 /* The application that the TUXCONFIG at `path` describes is running. */
 static bool
 is_booted(const char *path)
@@ -110,7 +127,7 @@ is_booted(const char *path)
 	if (tuxconfig_read(path, &old, &why) == 0 && ubb_bbl_endpoint(old, endpoint, sizeof endpoint) == 0 &&
 	    (fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) >= 0) {
 		memcpy(address.sun_path, endpoint + strlen("ipc://"), strlen(endpoint + strlen("ipc://")) + 1);
-		booted = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+		booted = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 && bbl_is_of(old->rundir, path);
 		close(fd);
 	}
 	ubb_free(old);
