@@ -289,6 +289,7 @@ segment_room(struct qspace *qs, int64_t ahead)
 	    has_holes(g->current, (int64_t)last * ENV_PAGE, ahead))
 		return 0;
 	HASH_ITER(hh, g->all, s, next) {
+		/* cppcheck-suppress uninitvar ; HASH_ITER sets it */
 		segment_name(name, sizeof name, false, s->no);
 		snprintf(path, sizeof path, "%s/%s", qs->dir, name);
 		if (s == g->current || s->weight > MOSTLY_FREE || stat(path, &st) != 0 ||
