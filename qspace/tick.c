@@ -51,7 +51,7 @@ expired_collect(struct qspace *qs, bool np, int64_t now, struct gone *g, int max
 			n++;
 	}
 	walk_end(qs, &w);
-	return rc != 0 && rc != DB_NOTFOUND ? rc : n;
+	return rc < 0 && rc != DB_NOTFOUND ? rc : n;
 }
 
 static int
