@@ -117,7 +117,7 @@ cache_bytes(const struct qspace_params *p)
 }
 
 int
-env_db_open(struct qspace *qs, const char *name, DBTYPE type, bool np, DB **out)
+env_db_open(struct qspace *qs, const char *name, DBTYPE type, bool np, bool create, DB **out)
 {
 	DB *db;
 	int rc;
@@ -128,7 +128,8 @@ env_db_open(struct qspace *qs, const char *name, DBTYPE type, bool np, DB **out)
 	if ((rc = db->set_pagesize(db, ENV_PAGE)) == 0)
 		rc = db->set_flags(db, np ? DB_TXN_NOT_DURABLE : DB_CHKSUM);
 	if (rc == 0)
-		rc = db->open(db, NULL, np ? NULL : name, np ? name : NULL, type, DB_CREATE | DB_AUTO_COMMIT, 0600);
+		rc = db->open(db, NULL, np ? NULL : name, np ? name : NULL, type,
+		    DB_AUTO_COMMIT | (create ? DB_CREATE : 0), 0600);
 	if (rc != 0) {
 		(void)db->close(db, DB_NOSYNC);
 		return env_error_at(qs, name, "open", rc);
@@ -138,16 +139,16 @@ env_db_open(struct qspace *qs, const char *name, DBTYPE type, bool np, DB **out)
 }
 
 static int
-table_open(struct qspace *qs, enum table t, bool np)
+table_open(struct qspace *qs, enum table t, bool np, bool create)
 {
 	char name[32];
 
 	snprintf(name, sizeof name, np ? "np_%s" : "%s.db", tables[t].name);
-	return env_db_open(qs, name, tables[t].type, np, &qs->env.db[np][t]);
+	return env_db_open(qs, name, tables[t].type, np, create, &qs->env.db[np][t]);
 }
 
 int
-env_open(struct qspace *qs)
+env_open(struct qspace *qs, bool create)
 {
 	struct env *env = &qs->env;
 	size_t cache = cache_bytes(&qs->params);
@@ -173,10 +174,10 @@ env_open(struct qspace *qs)
 		0)
 		return env_error(qs, N_TABLES, "open and recover", rc);
 	for (int t = 0; t < N_TABLES; t++)
-		if ((rc = table_open(qs, t, false)) != 0)
+		if ((rc = table_open(qs, t, false, create)) != 0)	/* a table that is lost is not made anew */
 			return rc;
 	for (int t = 0; t < N_MESSAGE_TABLES && qs->params.nonpersistent_bytes > 0; t++)
-		if ((rc = table_open(qs, t, true)) != 0)
+		if ((rc = table_open(qs, t, true, true)) != 0)
 			return rc;
 	return segments_load(qs);
 }

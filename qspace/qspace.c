@@ -209,7 +209,7 @@ space_build(struct qspace *qs, char **why)
 		why_set(why, "%s: %zu MB of log cannot be made: %s", qs->dir, qs->log_bytes / MIB, strerror(errno));
 		return QMEOS;
 	}
-	if ((rc = env_open(qs)) == 0) {
+	if ((rc = env_open(qs, true)) == 0) {
 		qs->next_seq = qs->seq_limit = 1;
 		qs->next_queue = 1;
 		if ((rc = qspace_batch_begin(qs)) == 0 && (rc = space_write(qs)) == 0)
@@ -369,7 +369,8 @@ qspace_open(const char *device, const char *name, const char *endpoint, struct q
 	rc = QMEOS;
 	if ((qs->env.keeper = keeper_start(qs->dir, qs->log_bytes)) == NULL)
 		goto done;
-	if ((rc = env_open(qs)) != 0 || (rc = keeper_checkpoints(qs->env.keeper, qs->env.e, qs->params.name)) != 0 ||
+	if ((rc = env_open(qs, false)) != 0 ||
+	    (rc = keeper_checkpoints(qs->env.keeper, qs->env.e, qs->params.name)) != 0 ||
 	    (rc = space_load_all(qs, why)) != 0)
 		goto done;
 	qs->loaded = true;
@@ -431,7 +432,7 @@ space_reopen(struct qspace *qs)
 	keeper_checkpoints_end(qs->env.keeper);
 	env_close(qs, false);
 	qs->env.panicked = true;
-	if (env_open(qs) != 0 || keeper_checkpoints(qs->env.keeper, qs->env.e, qs->params.name) != 0) {
+	if (env_open(qs, false) != 0 || keeper_checkpoints(qs->env.keeper, qs->env.e, qs->params.name) != 0) {
 		env_close(qs, false);
 		qs->env.panicked = true;
 		return QMESYSTEM;

@@ -127,11 +127,11 @@ struct env {
 	atomic_int said;
 	atomic_bool panicked;	/* Berkeley DB wants recovery */
 };
-int env_open(struct qspace *qs);
+int env_open(struct qspace *qs, bool create);
 void env_close(struct qspace *qs, bool checkpoint);
 int env_error(struct qspace *qs, enum table t, const char *what, int dbrc);	/* logs; the QME code */
 int env_error_at(struct qspace *qs, const char *file, const char *what, int dbrc);
-int env_db_open(struct qspace *qs, const char *name, DBTYPE type, bool np, DB **out);
+int env_db_open(struct qspace *qs, const char *name, DBTYPE type, bool np, bool create, DB **out);
 const char *table_name(enum table t);
 void env_file_name(char *to, size_t size, enum table t);
 /* In the batch's transaction, which the first write begins.  get and del may answer DB_NOTFOUND. */

@@ -86,7 +86,7 @@ segment_open(struct qspace *qs, bool np, struct segment *s)
 	if (s->db != NULL)
 		return 0;
 	segment_name(name, sizeof name, np, s->no);
-	rc = env_db_open(qs, name, DB_HEAP, np, &s->db);
+	rc = env_db_open(qs, name, DB_HEAP, np, true, &s->db);
 	return rc == 0 ? 0 : batch_dead(qs, rc);
 }
 

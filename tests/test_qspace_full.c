@@ -213,6 +213,26 @@ a_damaged_page_is_reported(void)
 	given_done(g);
 }
 
+static void	/* Made anew it would be empty, and messages would be missing without a word. */
+a_table_that_is_lost_is_not_made_anew(void)
+{
+	struct given_space *g = given_space(NULL);
+	char path[256], aside[256];
+
+	create_fifo(g, "orders", 5, 0);
+	put(g, "orders", "fine");
+	qspace_close(g->qs);
+	snprintf(path, sizeof path, "%s.d/QS/corrid.db", g->device);
+	snprintf(aside, sizeof aside, "%s.d/aside", g->device);
+	CU_ASSERT_EQUAL(rename(path, aside), 0);
+	CU_ASSERT_NOT_EQUAL(qspace_open(g->device, "QS", NULL, &g->qs, NULL), 0);
+	CU_ASSERT_NOT_EQUAL(access(path, F_OK), 0);
+	CU_ASSERT_EQUAL(rename(aside, path), 0);
+	given_open(g);
+	CU_ASSERT_STRING_EQUAL(next(g, "orders"), "fine");
+	given_done(g);
+}
+
 int
 main(void)
 {
@@ -221,6 +241,7 @@ main(void)
 		UNIT(a_transaction_survives_the_batch_that_failed),
 		UNIT(recovery_while_running),
 		UNIT(a_damaged_page_is_reported),
+		UNIT(a_table_that_is_lost_is_not_made_anew),
 	};
 	return unit_run("qspace full", tests, UNIT_COUNT(tests));
 }
