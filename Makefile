@@ -11,13 +11,13 @@
 # V=1 shows the commands.  CHECK="test_common_wire story_idioms" runs a choice of the tests.
 
 VERSION      := 0.1.0
-B            ?= build/$(or $(SAN),plain)
+comma        := ,
+B            ?= build/$(or $(subst $(comma),-,$(SAN)),plain)
 PREFIX       ?= /opt/atmiq
 JOBS         ?= $(shell nproc)
 Q            := $(if $(V),,@)
 CC           ?= gcc
 OPT          ?= -O2
-comma        := ,
 SANFLAGS     := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 WARN         := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wvla
 CFLAGS       ?= $(OPT) -g
