@@ -15,7 +15,10 @@ struct bbl {
 	struct registry reg;
 	struct link_server *link;
 	int epfd;			/* holds every pidfd and sigfd; wakes the wait for requests */
-	int sigfd, lock_fd;
+	int sigfd;
+	int lock_fd, name_fd;		/* place.c's */
+	int64_t touched_us;		/* when the files of the place were last touched */
+	bool no_place;			/* the run directory cannot be made again: was said */
 	int64_t started_us;		/* clock_mono_us() */
 	uint64_t done;			/* requests answered */
 	uint64_t strange;		/* messages that were no requests */
@@ -25,6 +28,13 @@ struct bbl {
 	bool end;			/* leave the loop */
 	bool end_application;		/* and leave nothing behind */
 };
+
+/* --- place.c: the run directory, and that one BBL alone serves it --- */
+enum { PLACE_OURS, PLACE_DUPLICATE, PLACE_REFUSED };
+/* Make the directory (resume: it must be there) and take the place.  *why: who has it, or the trouble. */
+int place_take(struct bbl *b, bool resume, char **why);
+void place_keep(struct bbl *b);		/* now and then: what was taken away from the directory is put back */
+void place_leave(struct bbl *b);
 
 /* --- requests.c --- */
 void bbl_handle(struct bbl *b, const struct link_msg *m);	/* one message: decode, do, answer now or later */

@@ -14,10 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,6 +26,7 @@
 #include "version.h"
 
 #define SWEEP_US INT64_C(2000000)	/* how often clients that died are looked for */
+#define PLACE_US INT64_C(1000000)	/* and the run directory is looked at */
 
 struct options { bool resume, foreground; int ready_fd; };
 
@@ -126,62 +125,7 @@ settle(struct bbl *b, struct options *o, char **why)
 	return 0;
 }
 
-/* --- one BBL an application --- */
-
-enum { LOCK_OURS, LOCK_DUPLICATE, LOCK_REFUSED };
-
-static int
-lock_judge(const struct bbl *b, int fd, char **why)
-{
-	char text[4200] = "", *tuxconfig;
-	ssize_t n = pread(fd, text, sizeof text - 1, 0);
-
-	text[n > 0 ? n : 0] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	if ((tuxconfig = strchr(text, ' ')) != NULL)
-		*tuxconfig++ = '\0';
-	if (tuxconfig != NULL && strcmp(tuxconfig, b->app.tuxconfig) != 0) {
-		if (asprintf(why, "IPCKEY %ld of %s is in use by the application of %s (BBL is process %s)", b->app.ubb->res.ipckey,
-		    b->app.tuxconfig, tuxconfig, text) < 0)
-			*why = NULL;
-		return LOCK_REFUSED;
-	}
-	if (asprintf(why, "%s", text) < 0)
-		*why = NULL;
-	return LOCK_DUPLICATE;
-}
-
-static int
-lock_take(struct bbl *b, bool resume, char **why)
-{
-	char path[512], text[4200];
-	struct stat mine, there;
-
-	app_file(&b->app, APP_LOCK, path, sizeof path);
-	for (;;) {
-		if (resume && access(b->app.rundir, F_OK) != 0)
-			return LOCK_DUPLICATE;	/* shut down since, and cleared away */
-		if ((!resume && link_rundir_make(b->app.rundir, (unsigned)app_perm(&b->app)) != 0) ||
-		    (b->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644)) < 0) {
-			if (asprintf(why, "run directory %s: %s", b->app.rundir, strerror(errno)) < 0)
-				*why = NULL;
-			return LOCK_REFUSED;
-		}
-		if (flock(b->lock_fd, LOCK_EX | LOCK_NB) != 0)
-			return lock_judge(b, b->lock_fd, why);
-		/* A BBL that ended meanwhile has taken the file away: what we locked is not what others will see. */
-		if (fstat(b->lock_fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino)
-			break;
-		close(b->lock_fd);
-	}
-	snprintf(text, sizeof text, "%ld %s\n", (long)getpid(), b->app.tuxconfig);
-	if (ftruncate(b->lock_fd, 0) != 0 || pwrite(b->lock_fd, text, strlen(text), 0) < 0) {
-		if (asprintf(why, "%s: %s", path, strerror(errno)) < 0)
-			*why = NULL;
-		return LOCK_REFUSED;
-	}
-	return LOCK_OURS;
-}
+/* --- one application an IPCKEY --- */
 
 /* Servers of another application under the same IPCKEY, whose BBL is gone: not ours to take in. */
 static int
@@ -246,7 +190,7 @@ bbl_open(struct bbl *b, char **why)
 static void
 bbl_serve(struct bbl *b)
 {
-	int64_t sweep = clock_mono_us() + SWEEP_US;
+	int64_t sweep = clock_mono_us() + SWEEP_US, place = clock_mono_us() + PLACE_US;
 
 	while (!b->end) {
 		int64_t due = supervisor_next_due(b);
@@ -256,6 +200,8 @@ bbl_serve(struct bbl *b)
 			due = look_next_due(b);
 		if (b->reg.n_clients > 0 && sweep < due)
 			due = sweep;
+		if (place < due)
+			due = place;
 		if (link_server_recv(b->link, &m, due, b->epfd) == LINK_OK) {
 			bbl_handle(b, &m);
 			link_msg_done(&m);
@@ -266,6 +212,10 @@ bbl_serve(struct bbl *b)
 		if (clock_mono_us() >= sweep) {
 			registry_sweep_clients(&b->reg);
 			sweep = clock_mono_us() + SWEEP_US;
+		}
+		if (clock_mono_us() >= place) {
+			place_keep(b);
+			place = clock_mono_us() + PLACE_US;
 		}
 	}
 }
@@ -288,23 +238,23 @@ bbl_close(struct bbl *b)
 	    "; the servers go on without it");
 	close(b->epfd);
 	close(b->sigfd);
-	close(b->lock_fd);
+	place_leave(b);
 }
 
 static int
 bbl_run(struct bbl *b, struct options *o, char **why)
 {
 	char path[512];
-	int lock;
+	int place;
 
 	app_file(&b->app, APP_STOPPED, path, sizeof path);
 	if (o->resume && access(path, F_OK) == 0)
 		return 0;
-	if ((lock = lock_take(b, o->resume, why)) == LOCK_DUPLICATE) {
+	if ((place = place_take(b, o->resume, why)) == PLACE_DUPLICATE) {
 		tell(o, "duplicate %s", *why != NULL ? *why : "?");
 		return o->resume ? 0 : 1;
 	}
-	if (lock == LOCK_REFUSED || others_live(b, why) != 0)
+	if (place == PLACE_REFUSED || others_live(b, why) != 0)
 		return -1;
 	(void)unlink(path);
 	if (bbl_open(b, why) != 0)
@@ -320,7 +270,7 @@ bbl_run(struct bbl *b, struct options *o, char **why)
 int
 main(int argc, char **argv)
 {
-	static struct bbl b = { .epfd = -1, .sigfd = -1, .lock_fd = -1 };
+	static struct bbl b = { .epfd = -1, .sigfd = -1, .lock_fd = -1, .name_fd = -1 };
 	struct options o;
 	char *why = NULL, prefix[4200];
 	int rc;

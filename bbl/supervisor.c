@@ -277,7 +277,7 @@ server_died(struct bbl *b, struct server *s)
 		ulog("CMDTUX_CAT:1685: ERROR: Application initialization failure: server %s/%ld (%s): %s", s->group, s->srvid,
 		    s->program, text);
 		server_gone(b, s, TPESYSTEM, text);
-	} else if (s->wanted_end) {
+	} else if (s->wanted_end && s->state != SERVER_STARTING) {
 		ulog("CMDTUX_CAT:1692: INFO: server %s/%ld (%s), process %ld, has ended as it wanted to", s->group, s->srvid,
 		    s->program, (long)s->pid);
 		server_gone(b, s, 0, NULL);

@@ -44,6 +44,7 @@ struct revive {				/* starting BBL again */
 	int lock_fd;			/* on bbl.start: we are the one to do it; -1 */
 	pid_t pid;			/* the one we started, until it is reaped; 0 */
 	int64_t since_us;		/* when we started it */
+	int64_t vanished_us;		/* since when the run directory is not there; 0: it is */
 };
 
 struct bb_agent {

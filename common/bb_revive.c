@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "ulog.h"
 
 #define PATIENCE_US 5000000	/* for a BBL we started to answer, before another may try */
+#define VANISHED_US 3000000	/* the run directory has to be gone that long before we take it for an accident */
 
 static int	/* the environment of now, with TUXCONFIG: later another thread may be changing it */
 copy_environment(struct revive *r, const char *tuxconfig)
@@ -72,6 +74,25 @@ was_shut_down(const struct revive *r)
 	return access(path, F_OK) == 0;
 }
 
+/*
+ * BBL takes the run directory away when the application is shut down, but only after its servers: if it stays away and
+ * we live, somebody has removed it.  BBL gives it its right mode.
+ */
+static void
+make_rundir(struct revive *r)
+{
+	int64_t now = clock_mono_us();
+
+	if (access(r->rundir, F_OK) == 0 || errno != ENOENT) {
+		r->vanished_us = 0;
+	} else if (r->vanished_us == 0) {
+		r->vanished_us = now;
+	} else if (now - r->vanished_us > VANISHED_US && mkdir(r->rundir, 0700) == 0) {
+		ulog("LIBATMIQ_CAT:114: WARN: The run directory %s and BBL are gone though nobody shut the application down; "
+		    "made again", r->rundir);
+	}
+}
+
 static bool	/* are we the one? */
 take_lock(struct revive *r)
 {
@@ -121,6 +142,7 @@ revive_try(struct revive *r)
 		return;
 	}
 	if (r->lock_fd < 0) {
+		make_rundir(r);
 		take_lock(r);	/* one more attempt to reach BBL comes first: who had the lock may have started it */
 		return;
 	}

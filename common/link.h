@@ -53,6 +53,9 @@ int link_server_recv(struct link_server *s, struct link_msg *m, int64_t deadline
  * body frame. */
 int link_server_send(struct link_server *s, const struct link_peer *to, const void *head, size_t head_len,
     const struct link_body *body);
+/* The socket file is looked at once a second while the server waits or receives, and made again when somebody took it
+ * away; connections that are there go on.  This looks now. */
+void link_server_look(struct link_server *s, bool at_once);
 void link_server_close(struct link_server *s);	/* waits at most 0.5 s for replies under way; removes the socket file */
 
 /* --- client --- */

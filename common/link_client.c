@@ -173,9 +173,9 @@ link_client_send(struct link_client *c, const void *head, size_t head_len, const
 		else if (c->up && (rc = try_send(c, head, head_len, body, &frame, &made)) != LINK_TIMEOUT)
 			break;
 		else if (c->up)
-			rc = link_pause(fds, 2, deadline_us, -1);
+			rc = link_pause(fds, 2, deadline_us, LINK_FOREVER, -1);
 		else	/* the monitor alone tells of the handshake */
-			rc = link_pause(fds + 1, 1, deadline_us, -1);
+			rc = link_pause(fds + 1, 1, deadline_us, LINK_FOREVER, -1);
 	}
 	if (rc != LINK_OK && made)
 		zmq_msg_close(&frame);
@@ -215,7 +215,7 @@ link_client_recv(struct link_client *c, struct link_msg *m, int64_t deadline_us)
 		if (lost)
 			rc = LINK_GONE;
 		else
-			rc = hear(c) ? LINK_OK : link_pause(fds, 2, deadline_us, -1);
+			rc = hear(c) ? LINK_OK : link_pause(fds, 2, deadline_us, LINK_FOREVER, -1);
 	} while (rc == LINK_OK);
 	if (rc != LINK_OK)
 		link_msg_done(m);

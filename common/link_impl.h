@@ -52,13 +52,14 @@ void link_body_drop(const struct link_body *body);	/* release without sending; N
 
 /* --- link_wait.c --- */
 struct pollfd;
-/* Sleep until one of n descriptors is readable or the deadline.  LINK_OK: look again; LINK_TIMEOUT: it has passed;
- * LINK_INTR.  fds has room for one more. */
-int link_pause(struct pollfd *fds, int n, int64_t deadline_us, int wake_fd);
+/* Sleep until one of n descriptors is readable, the deadline, or look_us.  LINK_OK: look again; LINK_TIMEOUT: the
+ * deadline has passed, or wake_fd is readable; LINK_INTR.  fds has room for one more. */
+int link_pause(struct pollfd *fds, int n, int64_t deadline_us, int64_t look_us, int wake_fd);
 
 /* --- link_server.c, link_client.c: for link_wait() --- */
 int link_server_fd(const struct link_server *s);
 bool link_server_ready(struct link_server *s);
+int64_t link_server_next_look(const struct link_server *s);	/* when link_server_look() wants to be called */
 void link_client_fds(const struct link_client *c, int fds[2]);
 bool link_client_ready(struct link_client *c);
 

@@ -2,6 +2,7 @@
  * link - the server's end: a ROUTER socket.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@
 
 #define LINGER_MS 500		/* for replies under way, at the close */
 #define COMPLAIN_EVERY_US 1000000
+#define LOOK_EVERY_US 1000000		/* is the socket file still there? */
+#define TOUCH_EVERY_US INT64_C(600000000)	/* so that nothing that clears away what is old takes it */
 
 struct link_server {
 	void *ctx, *socket;
@@ -27,6 +30,10 @@ struct link_server {
 	const char *path;	/* of the socket file, in endpoint; NULL: none, or not bound yet */
 	dev_t dev;		/* and which file it was */
 	ino_t ino;
+	unsigned perm;
+	uid_t dir_owner;	/* of the directory it was made in */
+	int64_t look_us, touch_us;	/* when that is due; look_us LINK_FOREVER: there is no file */
+	bool lost;		/* the file is gone and could not be made again yet: was said */
 };
 
 /* --- opening and closing --- */
@@ -58,16 +65,74 @@ check_leftover(const char *path)
 }
 
 static int
-own_file(struct link_server *s, unsigned perm)
+own_file(struct link_server *s)
 {
 	struct stat st;
 
 	s->path = s->endpoint + 6;
-	if (chmod(s->path, perm & 0777) != 0 || lstat(s->path, &st) != 0)
+	if (chmod(s->path, s->perm & 0777) != 0 || lstat(s->path, &st) != 0)
 		return -1;
 	s->dev = st.st_dev;
 	s->ino = st.st_ino;
+	s->look_us = clock_mono_us() + LOOK_EVERY_US;
+	s->touch_us = clock_mono_us() + TOUCH_EVERY_US;
 	return 0;
+}
+
+static const char *	/* of the socket file; in buf */
+directory(const struct link_server *s, char *buf, size_t size)
+{
+	const char *path = s->endpoint + 6, *slash = strrchr(path, '/');
+
+	if (slash == NULL)
+		return ".";
+	snprintf(buf, size, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+	return buf;
+}
+
+/*
+ * Somebody took the file away: it is made anew, beside the connections that go on.  The old listener stays, for taking
+ * it down would take the new file with it.  Not in a directory of somebody else's, and the directory itself is made by
+ * BBL alone.
+ */
+static void
+bind_again(struct link_server *s)
+{
+	char buf[256];
+	const char *dir = directory(s, buf, sizeof buf);
+
+	if (link_rundir_check(dir, s->dir_owner) == 0 && zmq_bind(s->socket, s->endpoint) == 0 && own_file(s) == 0) {
+		ulog("LIBATMIQ_CAT:104: WARN: The socket file %s was taken away; made again", s->path);
+		s->lost = false;
+	} else if (!s->lost) {
+		ulog("LIBATMIQ_CAT:105: WARN: The socket file %s was taken away and cannot be made again yet: %s", s->path,
+		    strerror(errno));
+		s->lost = true;
+	}
+}
+
+void
+link_server_look(struct link_server *s, bool at_once)
+{
+	int64_t now = s->look_us == LINK_FOREVER ? 0 : clock_mono_us();
+	struct stat st;
+
+	if (s->look_us == LINK_FOREVER || (now < s->look_us && !at_once) || s->generation != link_generation())
+		return;
+	s->look_us = now + LOOK_EVERY_US;
+	if (lstat(s->path, &st) != 0) {
+		if (errno == ENOENT)
+			bind_again(s);
+	} else if (now >= s->touch_us && st.st_dev == s->dev && st.st_ino == s->ino) {
+		(void)utimensat(AT_FDCWD, s->path, NULL, AT_SYMLINK_NOFOLLOW);
+		s->touch_us = now + TOUCH_EVERY_US;
+	}
+}
+
+int64_t
+link_server_next_look(const struct link_server *s)
+{
+	return s->look_us;
 }
 
 static void	/* unless it is another's by now, who took over while we were ending */
@@ -85,6 +150,8 @@ link_server_open(const char *endpoint, unsigned perm, struct link_server **out)
 	struct link_server *s = NULL;
 	const char *path = strncmp(endpoint, "ipc://", 6) == 0 && endpoint[6] != '@' ? endpoint + 6 : NULL;
 	int saved, rc = LINK_FAIL;
+	char buf[256];
+	struct stat st;
 
 	*out = NULL;
 	if (link_check_path(endpoint) != 0 || (path != NULL && check_leftover(path) != 0))
@@ -93,13 +160,17 @@ link_server_open(const char *endpoint, unsigned perm, struct link_server **out)
 		goto done;
 	snprintf(s->endpoint, sizeof s->endpoint, "%s", endpoint);
 	s->generation = link_generation();
+	s->perm = perm;
+	s->look_us = LINK_FOREVER;
+	if (path != NULL && stat(directory(s, buf, sizeof buf), &st) == 0)
+		s->dir_owner = st.st_uid;
 	if ((s->ctx = link_context_new()) == NULL || (s->socket = zmq_socket(s->ctx, ZMQ_ROUTER)) == NULL)
 		goto done;
 	if (set_options(s->socket) != 0 || (s->fd = link_socket_fd(s->socket)) < 0)
 		goto done;
 	if (zmq_bind(s->socket, endpoint) != 0)
 		goto done;
-	if (path != NULL && own_file(s, perm) != 0)
+	if (path != NULL && own_file(s) != 0)
 		goto done;
 	*out = s;
 	s = NULL;
@@ -180,9 +251,10 @@ link_server_recv(struct link_server *s, struct link_msg *m, int64_t deadline_us,
 	int rc;
 
 	link_frames(m)->live = 0;
-	do
+	do {
+		link_server_look(s, false);
 		rc = take(s, m);
-	while (rc == LINK_TIMEOUT && (rc = link_pause(fds, 1, deadline_us, wake_fd)) == LINK_OK);
+	} while (rc == LINK_TIMEOUT && (rc = link_pause(fds, 1, deadline_us, s->look_us, wake_fd)) == LINK_OK);
 	if (rc != LINK_OK)
 		link_msg_done(m);
 	return rc;

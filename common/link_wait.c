@@ -13,16 +13,22 @@
 #include "link_impl.h"
 
 int
-link_pause(struct pollfd *fds, int n, int64_t deadline_us, int wake_fd)
+link_pause(struct pollfd *fds, int n, int64_t deadline_us, int64_t look_us, int wake_fd)
 {
-	int64_t left = INT64_MAX;
+	int64_t left = INT64_MAX, now;
 	struct timespec ts;
 	int rc, nfds = n;
 
 	if (deadline_us <= 0)
 		return LINK_TIMEOUT;
-	if (deadline_us != LINK_FOREVER && (left = deadline_us - clock_mono_us()) <= 0)
-		return LINK_TIMEOUT;
+	if (deadline_us != LINK_FOREVER || look_us != LINK_FOREVER) {
+		now = clock_mono_us();
+		if (deadline_us <= now)
+			return LINK_TIMEOUT;
+		left = (look_us < deadline_us ? look_us : deadline_us) - now;
+		if (left <= 0)
+			return LINK_OK;
+	}
 	if (left < LINK_SPIN_US)
 		return LINK_OK;		/* a sleep would overshoot by more than that */
 	for (int i = 0; i < n; i++)
@@ -52,12 +58,28 @@ mark_ready(struct link_wait *w, size_t n)
 	return count;
 }
 
+static int64_t	/* Servers see to their socket files; when the next one wants to. */
+look(struct link_wait *w, size_t n)
+{
+	int64_t due = LINK_FOREVER;
+
+	for (size_t i = 0; i < n; i++) {
+		if (w[i].server == NULL)
+			continue;
+		link_server_look(w[i].server, false);
+		if (link_server_next_look(w[i].server) < due)
+			due = link_server_next_look(w[i].server);
+	}
+	return due;
+}
+
 int
 link_wait(struct link_wait *w, size_t n, int64_t deadline_us, int wake_fd)
 {
 	struct pollfd few[16], *fds = few;
 	size_t ready;
 	int nfds = 0, two[2], rc = LINK_OK;
+	int64_t due;
 
 	if (2 * n + 1 > sizeof few / sizeof few[0] && (fds = calloc(2 * n + 1, sizeof *fds)) == NULL)
 		return LINK_FAIL;
@@ -70,8 +92,9 @@ link_wait(struct link_wait *w, size_t n, int64_t deadline_us, int wake_fd)
 			fds[nfds++].fd = two[1];
 		}
 	}
-	while ((ready = mark_ready(w, n)) == 0 && (rc = link_pause(fds, nfds, deadline_us, wake_fd)) == LINK_OK)
-		;
+	do
+		due = look(w, n);
+	while ((ready = mark_ready(w, n)) == 0 && (rc = link_pause(fds, nfds, deadline_us, due, wake_fd)) == LINK_OK);
 	if (fds != few)
 		free(fds);
 	return ready > 0 ? (int)ready : rc == LINK_TIMEOUT ? 0 : rc;

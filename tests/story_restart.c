@@ -213,6 +213,105 @@ a_second_queue_manager_stands_by_and_takes_over(void)
 	given_done(g);
 }
 
+/* What fails when it is started again is tried again: here because the device is away for a moment. */
+static void
+a_restart_that_fails_is_tried_again(void)
+{
+	struct given *g = given_queues();
+	char *log = NULL;
+
+	put("ORDERS", "one");
+	free(given_ok(g, NULL, "mv QUE QUE.away"));
+	given_kill(g, "TMQUEUE", SIGKILL);
+	for (double end = now_s() + 20; now_s() < end && !has(log, "restarted in 200 ms"); nap_ms(20)) {
+		free(log);
+		log = given_log(g);
+	}
+	CU_ASSERT_TRUE(has(log, "restarted in 200 ms"));
+	free(log);
+	free(given_ok(g, NULL, "mv QUE.away QUE"));
+	CU_ASSERT_TRUE(wait_until(can_put, "ANSWERS", 20));
+	EXPECT(take("ORDERS"), "one");
+	given_done(g);
+}
+
+/* --- the run directory is taken away --- */
+
+static bool
+new_clients_can_join(void *queue)
+{
+	tpterm();
+	return can_put(queue);
+}
+
+static void	/* as it was, and one of each */
+all_is_in_its_place(const struct given *g, pid_t bbl, pid_t queue)
+{
+	struct stat st;
+	char path[300];
+
+	snprintf(path, sizeof path, "%s/bbl", given_rundir(g));
+	CU_ASSERT_TRUE(stat(given_rundir(g), &st) == 0 && (st.st_mode & 07777) == 0700);
+	CU_ASSERT_TRUE(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600);
+	CU_ASSERT_EQUAL(given_count(g, "BBL"), 1);
+	CU_ASSERT_EQUAL(given_count(g, "TMQUEUE"), 1);
+	if (bbl != 0)
+		CU_ASSERT_EQUAL(given_pid(g, "BBL", 0), bbl);
+	CU_ASSERT_EQUAL(given_pid(g, "TMQUEUE", 0), queue);
+}
+
+static void
+the_run_directory_is_taken_away_and_comes_back(void)
+{
+	struct given *g = given_system(&(struct given_conf){ .queues = QUEUES, .resources = "PERM 0600\n",
+	    .tmqueue = FOR_EVER " CLOPT=\"-s QSPACE:TMQUEUE -- -t 30\"" });
+	pid_t bbl = given_pid(g, "BBL", 0), queue = given_pid(g, "TMQUEUE", 0);
+	struct ran r;
+
+	put("ORDERS", "before");
+	free(given_ok(g, NULL, "rm -rf %s", given_rundir(g)));
+	put("ORDERS", "meanwhile");		/* who is connected notices nothing */
+	r = given_run(g, NULL, "tmboot -y");	/* no second application beside the old one */
+	ran_free(&r);
+	CU_ASSERT_TRUE(wait_until(new_clients_can_join, "ANSWERS", 10));
+	CU_ASSERT_TRUE(wait_until(psr_shows_all, g, 10));
+	all_is_in_its_place(g, bbl, queue);
+	free(given_ok(g, NULL, "rm %s/bbl.lock %s/bbl.state", given_rundir(g), given_rundir(g)));
+	for (double end = now_s() + 10; now_s() < end; nap_ms(20)) {
+		r = given_run(g, NULL, "test -s %s/bbl.lock && test -s %s/bbl.state", given_rundir(g), given_rundir(g));
+		ran_free(&r);
+		if (r.status == 0)
+			break;
+	}
+	all_is_in_its_place(g, bbl, queue);
+	given_kill(g, "BBL", SIGKILL);		/* what was put back is what the next BBL needs */
+	CU_ASSERT_TRUE(wait_pid_changes(g, "BBL", bbl, 20));
+	CU_ASSERT_TRUE(wait_until(psr_shows_all, g, 20));
+	kill_and_await(g, "TMQUEUE");
+	CU_ASSERT_TRUE(wait_until(can_put, "ANSWERS", 10));
+	EXPECT(take("ORDERS"), "before");
+	EXPECT(take("ORDERS"), "meanwhile");
+	given_done(g);
+}
+
+static void
+the_run_directory_and_the_bulletin_board_are_gone_and_come_back(void)
+{
+	struct given *g = given_system(&(struct given_conf){ .queues = QUEUES, .resources = "PERM 0600\n",
+	    .tmqueue = FOR_EVER " CLOPT=\"-s QSPACE:TMQUEUE -- -t 30\"" });
+	pid_t bbl = given_pid(g, "BBL", 0), queue = given_pid(g, "TMQUEUE", 0);
+
+	put("ORDERS", "before");
+	given_kill(g, "BBL", SIGKILL);
+	free(given_ok(g, NULL, "rm -rf %s", given_rundir(g)));
+	CU_ASSERT_TRUE(wait_pid_changes(g, "BBL", bbl, 20));
+	CU_ASSERT_TRUE(wait_until(new_clients_can_join, "ANSWERS", 10));
+	CU_ASSERT_TRUE(wait_until(psr_shows_all, g, 10));
+	all_is_in_its_place(g, 0, queue);
+	EXPECT(take("ORDERS"), "before");
+	given_done(g);
+}
+
 /* --- a service, and the forwarder in front of it --- */
 
 static const char service[] =
@@ -366,6 +465,9 @@ main(void)
 		UNIT(without_the_bulletin_board_work_goes_on_and_it_comes_back),
 		UNIT(bulletin_board_and_queue_manager_die_one_after_the_other),
 		UNIT(a_second_queue_manager_stands_by_and_takes_over),
+		UNIT(a_restart_that_fails_is_tried_again),
+		UNIT(the_run_directory_is_taken_away_and_comes_back),
+		UNIT(the_run_directory_and_the_bulletin_board_are_gone_and_come_back),
 		UNIT(a_service_that_dies_gets_its_request_again),
 		UNIT(a_forwarder_that_dies_loses_and_doubles_nothing),
 		UNIT(a_restart_of_everything_keeps_everything),

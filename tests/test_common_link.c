@@ -517,6 +517,44 @@ a_server_that_came_again_is_another_one(void)
 	dir_done();
 }
 
+/* Who is connected notices nothing; who comes later finds a socket again.  Never in a directory of somebody else's. */
+static void
+a_socket_file_that_is_taken_away_is_made_again(void)
+{
+	struct link_server *s;
+	struct link_client *old, *new = NULL;
+	struct link_msg m;
+	struct stat st;
+
+	given_dir();
+	s = server();
+	old = client();
+	ask(old, "one");
+	serve_one(s);
+	CU_ASSERT_STRING_EQUAL(hear(old, 5000), "one");
+	CU_ASSERT_EQUAL(unlink(endpoint + 6), 0);
+	CU_ASSERT_EQUAL(rmdir(dir), 0);
+	CU_ASSERT_EQUAL(symlink("/tmp", dir), 0);	/* not the directory it was */
+	link_server_look(s, true);
+	CU_ASSERT_EQUAL(lstat("/tmp/socket", &st), -1);
+	CU_ASSERT_EQUAL(unlink(dir), 0);
+	CU_ASSERT_EQUAL(mkdir(dir, 0700), 0);
+	CU_ASSERT_EQUAL(link_server_recv(s, &m, in_ms(1500), -1), LINK_TIMEOUT);	/* it looks by itself */
+	CU_ASSERT_TRUE(lstat(endpoint + 6, &st) == 0 && S_ISSOCK(st.st_mode) && (st.st_mode & 0777) == 0600);
+	new = client();
+	ask(new, "two");
+	serve_one(s);
+	CU_ASSERT_STRING_EQUAL(hear(new, 5000), "two");
+	ask(old, "three");
+	serve_one(s);
+	CU_ASSERT_STRING_EQUAL(hear(old, 5000), "three");
+	link_client_close(old);
+	link_client_close(new);
+	link_server_close(s);
+	CU_ASSERT_EQUAL(lstat(endpoint + 6, &st), -1);
+	dir_done();
+}
+
 static void
 a_leftover_socket_is_replaced_and_other_files_are_not(void)
 {
@@ -963,6 +1001,7 @@ main(int argc, char **argv)
 		UNIT(a_hung_server_is_gone_within_two_seconds),
 		UNIT(a_busy_server_is_not_gone),
 		UNIT(a_server_that_came_again_is_another_one),
+		UNIT(a_socket_file_that_is_taken_away_is_made_again),
 		UNIT(a_leftover_socket_is_replaced_and_other_files_are_not),
 		UNIT(the_socket_has_the_mode_of_perm),
 		UNIT(a_path_too_long_for_a_socket_is_said_to_be),
