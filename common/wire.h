@@ -135,6 +135,7 @@ struct wire_reply {
 	int32_t error;			/* 0, TPESVCFAIL, TPESVCERR, TPENOENT, TPEITYPE, ... */
 	int64_t urcode;
 	uint8_t doomed;
+	uint8_t leaving;		/* the server ends now and takes no request more */
 	struct wire_groups groups;	/* joined in the caller's transaction */
 	char type[9], subtype[17];
 	uint8_t has_body;

@@ -35,7 +35,8 @@ enum {				/* the presence mask, the same bits in every kind */
 	HAS_LOGGED = 0x80000,	/* no field */
 	HAS_DIAGNOSTIC = 0x100000,
 	HAS_GROUPS = 0x200000,
-	HAS_RETRIES = 0x400000
+	HAS_RETRIES = 0x400000,
+	HAS_LEAVING = 0x800000	/* no field */
 };
 
 static inline void

@@ -117,17 +117,18 @@ wire_call_decode(const uint8_t *p, size_t n, struct wire_call *m)
 /*
  * REPLY.     offset  size  field
  *                 0    10  version, kind, reqid
- *                10     4  presence mask; DOOMED is a bit of it
+ *                10     4  presence mask; DOOMED and LEAVING are bits of it
  *                14     4  error
  *                          then, each only if its bit is on: urcode (8), groups (1, then 2+n each), type, subtype
  */
-#define REPLY_MASK (HAS_BODY | HAS_DOOMED | HAS_URCODE | HAS_GROUPS | HAS_TYPE | HAS_SUBTYPE)
+#define REPLY_MASK (HAS_BODY | HAS_DOOMED | HAS_LEAVING | HAS_URCODE | HAS_GROUPS | HAS_TYPE | HAS_SUBTYPE)
 
 void
 wire_reply_encode(struct wr *w, const struct wire_reply *m)
 {
 	uint32_t has = bit_if(m->has_body, HAS_BODY) | bit_if(m->doomed, HAS_DOOMED) |
-	    bit_if(m->urcode != 0, HAS_URCODE) | bit_if(m->groups.n != 0, HAS_GROUPS) | has_type(m->type, m->subtype);
+	    bit_if(m->leaving, HAS_LEAVING) | bit_if(m->urcode != 0, HAS_URCODE) |
+	    bit_if(m->groups.n != 0, HAS_GROUPS) | has_type(m->type, m->subtype);
 
 	put_start(w, WIRE_REPLY, m->reqid);
 	wr_u32(w, has);
@@ -148,6 +149,7 @@ wire_reply_decode(const uint8_t *p, size_t n, struct wire_reply *m)
 	has = get_mask(&r, REPLY_MASK);
 	m->has_body = (has & HAS_BODY) != 0;
 	m->doomed = (has & HAS_DOOMED) != 0;
+	m->leaving = (has & HAS_LEAVING) != 0;
 	m->error = (int32_t)rd_u32(&r);
 	m->urcode = (int64_t)get_u64(&r, has & HAS_URCODE);
 	get_groups(&r, has & HAS_GROUPS, &m->groups);

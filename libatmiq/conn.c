@@ -2,6 +2,7 @@
  * conn - links to servers, the cache of names, requests under way.
  */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -313,7 +314,7 @@ conn_next_reqid(struct conn *c)
 	return ++c->last_reqid;
 }
 
-/* The least busy server, whatever service keeps it busy for us; in turn among equals. */
+/* The least busy server, whatever service keeps it busy for us; in turn among equals.  One that ends comes last. */
 static struct target *
 target_choose(struct conn *c, struct service *s, const char *group)
 {
@@ -327,7 +328,7 @@ target_choose(struct conn *c, struct service *s, const char *group)
 			continue;
 		if (t->peer == NULL)
 			t->peer = peer_find(c, t->endpoint);
-		load = t->peer == NULL ? 0 : t->peer->outstanding;
+		load = t->peer == NULL ? 0 : t->peer->leaving ? UINT_MAX : t->peer->outstanding;
 		if (best == NULL || load < best_load) {
 			best = t;
 			best_load = load;
@@ -368,48 +369,6 @@ pending_enter(struct conn *c, struct pending *p, struct peer *peer)
 	peer->outstanding++;
 }
 
-int
-conn_submit(struct conn *c, const char *name, const char *group, const struct link_body *body,
-    const struct patience *how, struct pending *p)
-{
-	const struct service *known;
-	struct service *s;
-	struct target *t;
-	int rc, err;
-	bool first = true;
-
-	for (;; first = false) {
-		if ((err = conn_lookup(c, name, how, &known)) != 0)
-			return err;
-		s = c->services;	/* conn_lookup() puts it first */
-		if ((t = target_choose(c, s, group)) == NULL)
-			return TPETRAN;
-		if (t->peer == NULL && (t->peer = peer_open(c, t->endpoint)) == NULL)
-			return TPEOS;
-		rc = peer_send(c, t->peer, body, how);
-		if (rc == LINK_OK) {
-			snprintf(p->group, sizeof p->group, "%s", t->group);
-			pending_enter(c, p, t->peer);
-			return 0;
-		}
-		if (rc == LINK_INTR)
-			return TPGOTSIG;
-		if (rc == LINK_FAIL) {
-			ulog("LIBTUX_CAT:5004: ERROR: cannot send to service %s at %s: %s", name, t->endpoint,
-			    strerror(errno));
-			return TPEOS;
-		}
-		if (rc == LINK_TIMEOUT && how->noblock)
-			return TPEBLOCK;
-		if (rc == LINK_GONE || !t->peer->used)
-			peer_lost(c, t->peer);		/* not there: ask where it is now */
-		if (over(how))
-			return TPETIME;
-		if (rc == LINK_GONE && !first && (err = pause_us(ASK_AGAIN_US, how)) != 0)
-			return err;
-	}
-}
-
 static void
 deliver(struct conn *c, struct peer *from)
 {
@@ -448,6 +407,98 @@ peer_receive(struct conn *c, struct peer *peer, int64_t deadline)
 	else if (rc == LINK_GONE || rc == LINK_FAIL)
 		peer_lost(c, peer);
 	return rc;
+}
+
+/* A server that said it ends takes its socket away before its connections: who is at its endpoint afterwards is
+ * another.  Answers that it still owes are taken meanwhile.  0: it is gone, or was given up. */
+static int
+peer_await_end(struct conn *c, struct peer *peer, const struct patience *how)
+{
+	int64_t until = clock_mono_us() + CONNECT_US;
+	int rc;
+
+	if (how->deadline_us < until)
+		until = how->deadline_us;
+	do
+		rc = peer_receive(c, peer, until);
+	while (rc == LINK_OK || (rc == LINK_INTR && how->restart));
+	if (rc == LINK_INTR)
+		return TPGOTSIG;
+	if (rc == LINK_TIMEOUT && over(how))
+		return TPETIME;
+	if (rc == LINK_TIMEOUT)
+		peer_lost(c, peer);
+	return 0;
+}
+
+void
+conn_server_leaves(struct pending *p)
+{
+	if (p->peer != NULL)
+		p->peer->leaving = true;
+}
+
+int
+conn_ask_again(struct conn *c, const char *name, bool pause, const struct patience *how)
+{
+	struct service **at, *s;
+
+	for (at = &c->services; (s = *at) != NULL && strncmp(s->name, name, sizeof s->name - 1) != 0; at = &s->next)
+		;
+	if (s != NULL) {
+		*at = s->next;
+		service_free(s);
+	}
+	if (over(how))
+		return TPETIME;
+	return pause ? pause_us(ASK_AGAIN_US, how) : 0;
+}
+
+int
+conn_submit(struct conn *c, const char *name, const char *group, const struct link_body *body,
+    const struct patience *how, struct pending *p)
+{
+	const struct service *known;
+	struct service *s;
+	struct target *t;
+	int rc, err;
+	bool first = true;
+
+	for (;; first = false) {
+		if ((err = conn_lookup(c, name, how, &known)) != 0)
+			return err;
+		s = c->services;	/* conn_lookup() puts it first */
+		if ((t = target_choose(c, s, group)) == NULL)
+			return TPETRAN;
+		if (t->peer == NULL && (t->peer = peer_open(c, t->endpoint)) == NULL)
+			return TPEOS;
+		if (t->peer->leaving) {
+			if ((err = peer_await_end(c, t->peer, how)) != 0)
+				return err;
+			continue;
+		}
+		rc = peer_send(c, t->peer, body, how);
+		if (rc == LINK_OK) {
+			snprintf(p->group, sizeof p->group, "%s", t->group);
+			pending_enter(c, p, t->peer);
+			return 0;
+		}
+		if (rc == LINK_INTR)
+			return TPGOTSIG;
+		if (rc == LINK_FAIL) {
+			ulog("LIBTUX_CAT:5004: ERROR: cannot send to service %s at %s: %s", name, t->endpoint,
+			    strerror(errno));
+			return TPEOS;
+		}
+		if (rc == LINK_TIMEOUT && how->noblock)
+			return TPEBLOCK;
+		if (rc == LINK_GONE || !t->peer->used)
+			peer_lost(c, t->peer);		/* not there: ask where it is now */
+		if (over(how))
+			return TPETIME;
+		if (rc == LINK_GONE && !first && (err = pause_us(ASK_AGAIN_US, how)) != 0)
+			return err;
+	}
 }
 
 int

@@ -25,6 +25,7 @@ struct peer {				/* one server we are linked to */
 	struct link_client *link;
 	unsigned outstanding;		/* requests sent and not answered */
 	bool used;			/* something was sent: the connection stands */
+	bool leaving;			/* it said that it ends: no request more for it, nor for its endpoint until it is gone */
 	char endpoint[CONN_ENDPOINT];
 };
 
@@ -100,6 +101,11 @@ int conn_submit(struct conn *c, const char *service, const char *group, const st
 int conn_await(struct conn *c, struct pending *p, const struct patience *how, int wake_fd);
 /* Wait until one of the requests under way leaves WAITING. */
 int conn_await_any(struct conn *c, const struct patience *how, int wake_fd);
+/* The reply to p says that its server ends now. */
+void conn_server_leaves(struct pending *p);
+/* The server that was asked does not offer the service: BBL is asked again before the next request, at once or after
+ * a pause.  0, TPETIME or TPGOTSIG. */
+int conn_ask_again(struct conn *c, const char *service, bool pause, const struct patience *how);
 void conn_forget(struct conn *c, struct pending *p);	/* done with it, answered or not; harmless twice */
 void conn_cancel(struct conn *c, struct pending *p);	/* as forget, and tells the server that nobody waits */
 /* For a loop of one's own: what to wait for, and taking all that has come without waiting. */

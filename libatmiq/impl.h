@@ -47,6 +47,7 @@ struct tran {
 struct call {				/* an open descriptor of tpacall() */
 	int cd;				/* 0: free */
 	bool intran;
+	bool refused;			/* the server does not offer the service, or ends: nothing was done */
 	int64_t blocktime_us;		/* of the service, 0: none */
 	struct pending pending;
 };

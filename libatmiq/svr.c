@@ -350,12 +350,13 @@ serve(void)
 
 	while (!bb_agent_stopping(svr.agent) && !work.leave)
 		serve_one(LINK_FOREVER, wake_fd, &none);
-	if (work.leave)
-		return;
-	offers_withdraw();
-	do				/* what was queued before nobody could find us any more */
+	if (!work.leave)
+		offers_withdraw();
+	do				/* what was queued before nobody could find us any more; after TPEXIT it is refused */
 		serve_one(0, -1, &none);
 	while (!none);
+	if (work.leave)
+		return;
 	until = clock_mono_us() + RELAYS_US;
 	while (relay_busy() && clock_mono_us() < until)
 		wait_for_work(-1);

@@ -142,6 +142,9 @@ relay_pass(struct relay *r)
 		m.error = TPESVCERR;
 		m.doomed = r->intran;
 	}
+	if (m.leaving)
+		conn_server_leaves(&r->pending);
+	m.leaving = 0;			/* we do not */
 	if (m.error == TPENOENT)
 		m.error = TPESVCERR;	/* the caller's service was there: it is the routine that went wrong */
 	m.reqid = r->reqid;

@@ -26,7 +26,7 @@ svr_reply(const struct link_peer *to, const struct wire_reply *m, const struct l
 static void
 reply_error(int error)
 {
-	struct wire_reply m = { .reqid = work.call.reqid, .error = error };
+	struct wire_reply m = { .reqid = work.call.reqid, .error = error, .leaving = work.leave };
 
 	if (work.call.flags & TPNOREPLY)
 		return;
@@ -129,7 +129,10 @@ work_run(struct link_msg *m)
 		return;
 	}
 	work.peer = m->peer;
-	if ((work.offer = offer_find(work.call.service)) == NULL) {
+	if (work.leave || (work.offer = offer_find(work.call.service)) == NULL) {
+		if (work.call.flags & TPNOREPLY)
+			ulog("LIBTUX_CAT:5117: WARN: a request of service %s that wanted no reply is lost: %s",
+			    work.call.service, work.leave ? "this server ends" : "it is not offered here any more");
 		reply_error(TPENOENT);
 		return;
 	}
@@ -187,7 +190,7 @@ autotran_end(int *error)
 static void
 reply_with(int error, long rcode, char *data, const struct typed *type, long n)
 {
-	struct wire_reply m = { .reqid = work.call.reqid, .error = error, .urcode = rcode };
+	struct wire_reply m = { .reqid = work.call.reqid, .error = error, .urcode = rcode, .leaving = work.leave };
 	struct link_body body = { data, (size_t)n, buffer_release, NULL };
 	const struct tran *t = &svr.ctx->tran;
 

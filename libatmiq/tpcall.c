@@ -8,6 +8,7 @@
 #include "ulog.h"
 
 #define CALL_FLAGS (TPNOBLOCK | TPSIGRSTRT | TPNOTRAN | TPNOTIME)
+#define REFUSALS 20		/* until BBL knows what the server knows: two seconds */
 
 int
 calls_open(const struct context *ctx, bool only_intran)
@@ -144,6 +145,9 @@ call_take(struct context *ctx, struct call *call, char **data, long *len, long f
 		ulog("LIBTUX_CAT:5070: ERROR: a service gave no proper answer");
 		return TPESVCERR;
 	}
+	if (reply.leaving)
+		conn_server_leaves(&call->pending);
+	call->refused = reply.error == TPENOENT;
 	if (call->intran) {
 		groups_join(ctx, &reply.groups);
 		if (reply.doomed)
@@ -183,32 +187,50 @@ call_arguments(const char *svc, long flags, long allowed)
 	return svc == NULL || *svc == '\0' || (flags & ~allowed) != 0 ? TPEINVAL : 0;
 }
 
+/* A call that was refused is sent again, to the server that BBL names now. */
+static int
+call_until_taken(struct context *ctx, char *svc, char *idata, long ilen, char **odata, long *olen, long flags)
+{
+	struct call once;
+	struct patience how;
+	bool noblock;
+	int err, n;
+
+	call_patience(ctx, flags, &how);
+	noblock = how.noblock;
+	for (n = 0;; n++) {
+		memset(&once, 0, sizeof once);
+		how.noblock = noblock;
+		if ((err = call_send(ctx, &once, svc, idata, ilen, flags, &how)) != 0) {
+			call_unsent(ctx, flags, err);
+			return err;
+		}
+		how.noblock = false;
+		err = call_finish(ctx, &once, odata, olen, flags, &how);
+		call_close(ctx, &once);
+		if (!once.refused || n == REFUSALS)
+			return err;
+		if ((err = conn_ask_again(&ctx->conn, svc, n > 0, &how)) != 0) {
+			call_unsent(ctx, flags, err);
+			return err;
+		}
+	}
+}
+
 int
 tpcall(char *svc, char *idata, long ilen, char **odata, long *olen, long flags)
 {
-	struct call once;
 	struct context *ctx;
-	struct patience how;
 	struct typed type;
-	int err;
 
 	if (call_arguments(svc, flags, CALL_FLAGS | TPNOCHANGE) != 0 || odata == NULL || olen == NULL ||
 	    buffer_look(*odata, &type) != 0)
 		return fail(TPEINVAL);
 	if ((ctx = context_enter()) == NULL)
 		return -1;
-	memset(&once, 0, sizeof once);
 	if (!tran_usable(ctx))
 		return context_leave(ctx, TPETIME);
-	call_patience(ctx, flags, &how);
-	if ((err = call_send(ctx, &once, svc, idata, ilen, flags, &how)) != 0) {
-		call_unsent(ctx, flags, err);
-		return context_leave(ctx, err);
-	}
-	how.noblock = false;
-	err = call_finish(ctx, &once, odata, olen, flags, &how);
-	call_close(ctx, &once);
-	return context_leave(ctx, err);
+	return context_leave(ctx, call_until_taken(ctx, svc, idata, ilen, odata, olen, flags));
 }
 
 int

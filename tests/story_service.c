@@ -47,7 +47,8 @@ static const char source[] =
     "m->len, &r, &n, 0);\n"
     "  tpreturn(rc ? TPFAIL : TPSUCCESS, tpurcode, r, n, 0); }\n"
     "void PID(TPSVCINFO *m) { (void)m; tpreturn(TPSUCCESS, getpid(), NULL, 0, 0); }\n"
-    "void EXIT(TPSVCINFO *m) { (void)m; tpreturn(TPEXIT, 1, NULL, 0, 0); }\n"
+    "void EXIT(TPSVCINFO *m) { while (m->len > 1 && access(m->data, F_OK) != 0) usleep(1000);\n"
+    "  tpreturn(TPEXIT, 1, NULL, 0, 0); }\n"
     "void DIE(TPSVCINFO *m) { (void)m; _exit(3); }\n";
 
 static void
@@ -57,9 +58,9 @@ given_services(void)
 		g = given_system(&(struct given_conf){ .server_source = source,
 		    .server_services = "-s ECHO,OTHER,FAIL -s FORW,FORWFORW,FORWNONE -s "
 				       "NORETURN,BADDATA,OPENCALL,OPENTRAN,PUT,PUTFAIL,COMMIT "
-				       "-s OFFER,TAKE,FLAGS -s AUTO:FLAGS -s INIT,NEXT,PID,EXIT,DIE -s SECOND:ECHO",
+				       "-s OFFER,TAKE,FLAGS -s AUTO:FLAGS -s INIT,NEXT,PID,EXIT,DIE -s SECOND,BOTH:ECHO",
 		    .server_params = "RESTART=Y MAXGEN=20 GRACE=0 CLOPT=\"-A -- first second\"\n"
-				     "server\tSRVGRP=APP SRVID=2 CLOPT=\"-s SECOND:ECHO\"",
+				     "server\tSRVGRP=APP SRVID=2 CLOPT=\"-s SECOND,BOTH:ECHO\"",
 		    .services = "AUTO AUTOTRAN=Y TRANTIME=5\nECHO BUFTYPE=\"STRING;CARRAY\"\nSLOWNAME BLOCKTIME=1",
 		    .queues = "qcreate Q fifo none 5 0 100% 0% \"\"\n" });
 }
@@ -180,6 +181,19 @@ services_come_and_go_at_run_time(void)
 	CU_ASSERT_EQUAL(tpurcode, TPENOENT);
 }
 
+static void	/* Whom its callers know as one of two refuses, and the other one is called. */
+service_that_one_server_takes_back_is_called_at_the_other(void)
+{
+	int i;
+
+	given_services();
+	for (i = 0; i < 4; i++)
+		ANSWERS("BOTH", 0, 0, 42);
+	CU_ASSERT_EQUAL(call("TAKE", "BOTH"), 0);
+	for (i = 0; i < 4; i++)
+		ANSWERS("BOTH", 0, 0, 42);
+}
+
 static void
 buffer_type_that_the_service_does_not_take_is_refused(void)
 {
@@ -205,14 +219,38 @@ server_that_ends_is_started_again_and_found_again(void)
 	before = tpurcode;
 	CU_ASSERT_EQUAL(call("EXIT", ""), -1);
 	CU_ASSERT_EQUAL(tperrno, TPESVCFAIL);
-	CU_ASSERT_TRUE(wait_pid_changes(g, "server", (pid_t)before, 10));
-	CU_ASSERT_EQUAL(call("PID", ""), 0);
+	CU_ASSERT_EQUAL(call("PID", ""), 0);		/* waits for the new one */
 	CU_ASSERT_NOT_EQUAL(tpurcode, before);
 	before = tpurcode;
 	CU_ASSERT_EQUAL(call("DIE", ""), -1);
 	CU_ASSERT_EQUAL(tperrno, TPESVCERR);
 	CU_ASSERT_EQUAL(call("PID", ""), 0);		/* waits for the new one */
 	CU_ASSERT_NOT_EQUAL(tpurcode, before);
+}
+
+static void	/* What stands behind the request that ends the server is not done by it, and its caller is told. */
+request_that_a_server_did_not_take_before_its_end_is_refused(void)
+{
+	int cd[3], i;
+	FILE *f;
+
+	given_services();
+	CU_ASSERT_EQUAL(call("PID", ""), 0);
+	snprintf(buffer, 512, "%s/leave", given_dir(g));
+	CU_ASSERT_TRUE((cd[0] = tpacall("EXIT", buffer, 0, 0)) > 0);
+	for (i = 1; i < 3; i++)
+		CU_ASSERT_TRUE((cd[i] = tpacall("PID", buffer, 0, 0)) > 0);
+	CU_ASSERT_EQUAL(call("SECOND", ""), 0);		/* the other server: so they are on their way */
+	snprintf(buffer, 512, "%s/leave", given_dir(g));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f = fopen(buffer, "w"));
+	fclose(f);
+	CU_ASSERT_EQUAL(tpgetrply(&cd[0], &buffer, &length, 0), -1);
+	CU_ASSERT_EQUAL(tperrno, TPESVCFAIL);
+	for (i = 1; i < 3; i++) {
+		CU_ASSERT_EQUAL(tpgetrply(&cd[i], &buffer, &length, 0), -1);
+		CU_ASSERT_TRUE(tperrno == TPENOENT || tperrno == TPESVCERR);	/* the latter: it came too late to be refused */
+	}
+	CU_ASSERT_EQUAL(call("PID", ""), 0);
 }
 
 static void
@@ -286,6 +324,7 @@ main(void)
 		UNIT(service_works_in_the_transaction_of_its_caller),
 		UNIT(service_is_told_of_the_transaction_it_is_in),
 		UNIT(services_come_and_go_at_run_time),
+		UNIT(service_that_one_server_takes_back_is_called_at_the_other),
 		UNIT(buffer_type_that_the_service_does_not_take_is_refused),
 		UNIT(random_bytes_on_its_socket_do_not_disturb_a_server),
 
@@ -293,6 +332,7 @@ main(void)
 		UNIT(child_after_fork_is_a_client_of_its_own),
 #endif
 		UNIT(server_that_ends_is_started_again_and_found_again),
+		UNIT(request_that_a_server_did_not_take_before_its_end_is_refused),
 		UNIT(servers_are_silent_and_end_in_order),
 	};
 

@@ -226,6 +226,7 @@ fill_reply(union any *a)
 	m->error = (int32_t)any_number();
 	m->urcode = any_number();
 	m->doomed = (uint8_t)dice(2);
+	m->leaving = (uint8_t)dice(2);
 	fill_groups(&m->groups);
 	fill_str(m->type, sizeof m->type, true);
 	fill_str(m->subtype, sizeof m->subtype, true);
