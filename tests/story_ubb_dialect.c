@@ -141,8 +141,8 @@ the_bank_opens(void)
 	    "UP(m) TPSVCINFO *m; { char *p; for (p = m->data; *p != '\\0'; p++) *p = toupper(*p);\n"
 	    "tpreturn(TPSUCCESS, 0L, m->data, 0L, 0L); }\n"
 	    "DEPOSIT(m) TPSVCINFO *m; { tpreturn(TPFAIL, 1L, NULL, 0L, 0L); }\n");
-	free(given_ok(g, NULL, "CFLAGS=-w buildserver -o server -s UP -s DEPOSIT -f server.c && tmloadcf -y field && "
-	    "qmadmin $QMCONFIG <<!\ncrdl $QMCONFIG 0 500\nqspacecreate QSPACE %ld 200 20 5 5 200 Q_ERROR 'y' 16\n"
+	free(given_ok(g, NULL, "CFLAGS=\"$CFLAGS -w\" buildserver -o server -s UP -s DEPOSIT -f server.c && "
+	    "tmloadcf -y field && qmadmin $QMCONFIG <<!\ncrdl $QMCONFIG 0 500\nqspacecreate QSPACE %ld 200 20 5 5 200 Q_ERROR 'y' 16\n"
 	    "qopen QSPACE\n"
 	    "qcreate UP fifo none 2 2 100%% 0%% \"\"\nqcreate RPLYQ fifo none 2 30 80%% 0%% \"\"\n!\n"
 	    "tmadmin <<!\necho\ncrdl -b 200 -z $APPDIR/TLOG\ncrlog -m SITE1\nq\n!\n", given_ipckey(g) + 1));
