@@ -73,6 +73,17 @@ may_say(struct qspace *qs)
 	return atomic_fetch_add(&qs->env.said, 1) < SAY_A_SECOND;
 }
 
+void
+env_trouble(struct qspace *qs, const char *text)
+{
+	char *t = qs->env.trouble;
+	size_t n = strlen(t);
+
+	/* Berkeley DB does not always say where: the next one to tell does. */
+	if (!qs->loaded && (n == 0 || (strstr(t, qs->dir) == NULL && strstr(text, qs->dir) != NULL)))
+		snprintf(t + n, sizeof qs->env.trouble - n, "%s%.500s", n > 0 ? "; " : "", text);
+}
+
 static void
 say_db_error(const DB_ENV *e, const char *prefix, const char *msg)
 {
@@ -83,6 +94,7 @@ say_db_error(const DB_ENV *e, const char *prefix, const char *msg)
 		return;
 	if (strstr(msg, "PANIC") != NULL)
 		qs->env.panicked = true;
+	env_trouble(qs, msg);
 	if (may_say(qs))
 		ulog("QM_CAT:1351: ERROR: queue space %s in %s: Berkeley DB: %s", qs->params.name, qs->dir, msg);
 }
@@ -90,8 +102,12 @@ say_db_error(const DB_ENV *e, const char *prefix, const char *msg)
 int
 env_error_at(struct qspace *qs, const char *file, const char *what, int dbrc)
 {
+	char text[4600];
+
 	if (dbrc == DB_RUNRECOVERY)
 		qs->env.panicked = true;
+	snprintf(text, sizeof text, "%s: %s/%s: %s", what, qs->dir, file, db_strerror(dbrc));
+	env_trouble(qs, text);
 	if (may_say(qs))
 		ulog("QM_CAT:1350: ERROR: queue space %s: %s: %s/%s: %s", qs->params.name, what, qs->dir, file,
 		    db_strerror(dbrc));
@@ -147,6 +163,18 @@ table_open(struct qspace *qs, enum table t, bool np, bool create)
 	return env_db_open(qs, name, tables[t].type, np, create, &qs->env.db[np][t]);
 }
 
+static int
+recovery_failed(struct qspace *qs, int dbrc)
+{
+	char first[sizeof qs->env.trouble];
+	int rc;
+
+	snprintf(first, sizeof first, "%s", qs->env.trouble);
+	rc = env_error(qs, N_TABLES, "open and recover", dbrc);
+	recovery_tell(qs, first);
+	return rc;
+}
+
 int
 env_open(struct qspace *qs, bool create)
 {
@@ -160,6 +188,9 @@ env_open(struct qspace *qs, bool create)
 	db_env_set_func_pwrite(pwrite_checked);
 	env->panicked = false;
 	env->room = (struct room){ 0 };
+	env->trouble[0] = '\0';
+	if (!create && (rc = log_check_begin(qs)) != 0)
+		return rc;
 	if ((rc = db_env_create(&env->e, 0)) != 0)
 		return env_error(qs, N_TABLES, "open", rc);
 	env->e->app_private = qs;
@@ -172,7 +203,9 @@ env_open(struct qspace *qs, bool create)
 	    (rc = env->e->open(env->e, qs->dir,
 		 DB_CREATE | DB_RECOVER | DB_PRIVATE | DB_THREAD | DB_INIT_TXN | DB_INIT_LOG | DB_INIT_MPOOL, 0600)) !=
 		0)
-		return env_error(qs, N_TABLES, "open and recover", rc);
+		return recovery_failed(qs, rc);
+	if (!create && (rc = log_check_end(qs)) != 0)
+		return rc;
 	for (int t = 0; t < N_TABLES; t++)
 		if ((rc = table_open(qs, t, false, create)) != 0)	/* a table that is lost is not made anew */
 			return rc;

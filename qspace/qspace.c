@@ -378,7 +378,8 @@ qspace_open(const char *device, const char *name, const char *endpoint, struct q
 	qs = NULL;
 done:
 	if (rc != 0 && why != NULL && *why == NULL)
-		why_set(why, "queue space %s in %s cannot be opened; the log has the cause", name, device);
+		why_set(why, "queue space %s in %s cannot be opened%s%s; the log has the cause", name, device,
+		    qs != NULL && qs->env.trouble[0] != '\0' ? ": " : "", qs != NULL ? qs->env.trouble : "");
 	qspace_close(qs);
 	return rc;
 }

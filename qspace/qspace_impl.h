@@ -126,11 +126,13 @@ struct env {
 	_Atomic int64_t said_from_us;	/* log lines of this second */
 	atomic_int said;
 	atomic_bool panicked;	/* Berkeley DB wants recovery */
+	char trouble[512];	/* while it is opened: what was wrong first; "": nothing */
 };
 int env_open(struct qspace *qs, bool create);
 void env_close(struct qspace *qs, bool checkpoint);
 int env_error(struct qspace *qs, enum table t, const char *what, int dbrc);	/* logs; the QME code */
 int env_error_at(struct qspace *qs, const char *file, const char *what, int dbrc);
+void env_trouble(struct qspace *qs, const char *text);	/* for who asked to open the space */
 int env_db_open(struct qspace *qs, const char *name, DBTYPE type, bool np, bool create, DB **out);
 const char *table_name(enum table t);
 void env_file_name(char *to, size_t size, enum table t);
@@ -145,6 +147,12 @@ int walk_first(struct qspace *qs, struct walk *w, enum table t, bool np, const v
 int walk_next(struct qspace *qs, struct walk *w);
 void walk_end(struct qspace *qs, struct walk *w);
 extern int (*_Atomic env_fault)(int fd, size_t n); /* tests: not NULL, called before a write; an errno makes it fail */
+
+/* --- log_check.c --- */
+
+int log_check_begin(struct qspace *qs);	/* before recovery; 0, or QMESYSTEM: said why */
+int log_check_end(struct qspace *qs);	/* after it */
+void recovery_tell(struct qspace *qs, const char *trouble);	/* it failed, trouble: what Berkeley DB said first; whose fault was it? */
 
 /* --- segment.c: the messages table, in files of one heap region each --- */
 

@@ -4,8 +4,10 @@
  *
  * Text, so that the version can be told, and an administrator can look, before anything is opened.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,10 +88,25 @@ space_file_write(const struct qspace *qs, char **why)
 	return rc;
 }
 
-static bool
+static bool	/* all of `value` is a number from lo to hi */
+number_read(const char *value, long long lo, long long hi, long long *n)
+{
+	char *end;
+
+	errno = 0;
+	*n = strtoll(value, &end, 10);
+	return errno == 0 && end != value && *end == '\0' && (isdigit((unsigned char)value[0]) || value[0] == '-') &&
+	    *n >= lo && *n <= hi;
+}
+
+enum { WORD_TAKEN, WORD_UNKNOWN, WORD_NO_NUMBER };
+
+static int
 word_take(struct qspace *qs, const char *word, const char *value)
 {
 	struct qspace_params *p = &qs->params;
+	long long n = 0;
+	bool good = true;
 
 	if (strcmp(word, "device") == 0)
 		snprintf(qs->device_uuid, sizeof qs->device_uuid, "%s", value);
@@ -99,47 +116,72 @@ word_take(struct qspace *qs, const char *word, const char *value)
 		snprintf(p->name, sizeof p->name, "%s", value);
 	else if (strcmp(word, "errorq") == 0)
 		snprintf(p->errorq, sizeof p->errorq, "%s", value);
-	else if (strcmp(word, "init") == 0)
-		p->init = atoi(value) != 0;
-	else if (strcmp(word, "log_bytes") == 0)
-		qs->log_bytes = strtoul(value, NULL, 10);
-#define READ(m) else if (strcmp(word, #m) == 0) p->m = strtoll(value, NULL, 10);
+	else if (strcmp(word, "init") == 0) {
+		good = number_read(value, 0, 1, &n);
+		p->init = n != 0;
+	} else if (strcmp(word, "log_bytes") == 0) {
+		good = number_read(value, MIB, UINT32_MAX, &n);
+		qs->log_bytes = (size_t)n;
+	}
+#define READ(m) \
+	else if (strcmp(word, #m) == 0) { \
+		good = number_read(value, 0, LONG_MAX, &n); \
+		p->m = n; \
+	}
 	NUMBERS(READ)
 #undef READ
 	else
-		return false;
-	return true;
+		return WORD_UNKNOWN;
+	return good ? WORD_TAKEN : WORD_NO_NUMBER;
+}
+
+static int	/* every number once, or the space would have other limits than it was made with */
+words_count(void)
+{
+	int n = 6;			/* device, uuid, name, errorq, init, log_bytes */
+
+#define COUNT(m) n++;
+	NUMBERS(COUNT)
+#undef COUNT
+	return n;
 }
 
 static int
 file_parse(struct qspace *qs, const char *path, char *text, char **why)
 {
-	char *save = NULL, *line = strtok_r(text, "\n", &save), *value;
-	int version = 0, number = 1;
+	char *next = text, *line = strsep(&next, "\n"), *value;
+	int version = 0, number = 1, words = 0, taken;
+	long long n;
 
 	if (line == NULL || strcmp(line, "atmiq queue space") != 0) {
 		why_set(why, "%s: not the description of a queue space", path);
 		return QMESYSTEM;
 	}
-	while ((line = strtok_r(NULL, "\n", &save)) != NULL) {
+	while ((line = strsep(&next, "\n")) != NULL) {
 		number++;
+		if (*line == '\0' && next == NULL)
+			break;
 		if ((value = strchr(line, ' ')) == NULL) {
 			why_set(why, "%s, line %d: a word without a value: %s", path, number, line);
 			return QMESYSTEM;
 		}
 		*value++ = '\0';
 		if (strcmp(line, "version") == 0) {
-			if ((version = atoi(value)) != DISK_VERSION) {
+			if (!number_read(value, DISK_VERSION, DISK_VERSION, &n)) {
 				why_set(why, "%s: disk version %s, this program reads version %d; nothing was changed",
 				    path, value, DISK_VERSION);
 				return QMERELEASE;
 			}
-		} else if (!word_take(qs, line, value)) {
-			why_set(why, "%s, line %d: unknown word %s", path, number, line);
+			version = DISK_VERSION;
+		} else if ((taken = word_take(qs, line, value)) != WORD_TAKEN) {
+			why_set(why, taken == WORD_UNKNOWN ? "%s, line %d: unknown word %s" : "%s, line %d: %s %s: not a number, or "
+			    "out of range", path, number, line, value);
 			return QMESYSTEM;
+		} else {
+			words++;
 		}
 	}
-	if (version == 0 || strlen(qs->uuid) != 36 || qs->log_bytes < MIB || qs->log_bytes > UINT32_MAX) {
+	if (words != words_count() || version == 0 || strlen(qs->uuid) != 36 || qs->log_bytes < MIB || qs->log_bytes > UINT32_MAX) {
 		why_set(why, "%s: incomplete", path);
 		return QMESYSTEM;
 	}

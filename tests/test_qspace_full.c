@@ -233,6 +233,156 @@ a_table_that_is_lost_is_not_made_anew(void)
 	given_done(g);
 }
 
+/* --- what lies on disk is damaged while nobody looks --- */
+
+static void
+sh(const char *fmt, ...)
+{
+	char cmd[600];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(cmd, sizeof cmd, fmt, ap);
+	va_end(ap);
+	CU_ASSERT_EQUAL_FATAL(system(cmd), 0);
+}
+
+static struct given_space *	/* closed, or as after kill -9; DIR.good has a copy of it */
+given_stopped(bool killed)
+{
+	struct given_space *g = given_space(NULL);
+
+	create_fifo(g, "orders", 5, 0);
+	for (int i = 0; i < 50; i++)
+		put(g, "orders", "fine");
+	if (killed)
+		sh("cp -r %s %s.good", g->dir, g->dir);
+	qspace_close(g->qs);
+	g->qs = NULL;
+	if (!killed)
+		sh("cp -r %s %s.good", g->dir, g->dir);
+	sh("rm -f %s.good/QUE.d/QS/spare.*", g->dir);
+	return g;
+}
+
+static void
+stopped_done(struct given_space *g)
+{
+	sh("rm -rf %s.good", g->dir);
+	given_done(g);
+}
+
+static void
+flip(const struct given_space *g, const char *file, long at)
+{
+	char path[256];
+	FILE *f;
+	int c;
+
+	snprintf(path, sizeof path, "%s.d/QS/%s", g->device, file);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f = fopen(path, "r+"));
+	fseek(f, at, SEEK_SET);
+	c = getc(f);
+	fseek(f, at, SEEK_SET);
+	putc(c ^ 0xff, f);
+	fclose(f);
+}
+
+/* Refused, and `why` names the file; or all 50 messages are there. */
+static bool
+refused_naming(struct given_space *g, const char *file)
+{
+	char *why = NULL;
+	bool refused = qspace_open(g->device, "QS", NULL, &g->qs, &why) != 0;
+
+	if (refused) {
+		CU_ASSERT_TRUE(why != NULL && strstr(why, file) != NULL);
+		if (why == NULL || strstr(why, file) == NULL)
+			fprintf(stderr, "%s: %s\n", file, why);
+	} else {
+		CU_ASSERT_EQUAL(stat_of(g, "orders").messages, 50);
+		CU_ASSERT_STRING_EQUAL(next(g, "orders"), "fine");
+	}
+	qspace_close(g->qs);
+	g->qs = NULL;
+	free(why);
+	return refused;
+}
+
+static void
+good_again(const struct given_space *g)
+{
+	sh("rm -rf %s && cp -r %s.good %s", g->dir, g->dir, g->dir);
+}
+
+/* Recovery would take a damaged place for the log's end, and acknowledged messages would be missing without a word. */
+static void
+a_damaged_log_is_told_by_name(void)
+{
+	static const struct { const char *how; long at; } damage[] = {
+		{ "flip", 10 }, { "flip", 30 }, { "flip", 5000 }, { "flip", 40000 }, { "truncate -s 5000", 0 },
+		{ "truncate -s 0", 0 }, { "rm", 0 } };
+
+	for (int killed = 0; killed < 2; killed++) {
+		struct given_space *g = given_stopped(killed);
+
+		for (size_t i = 0; i < UNIT_COUNT(damage); i++) {
+			good_again(g);
+			if (strcmp(damage[i].how, "flip") == 0)
+				flip(g, "log.0000000001", damage[i].at);
+			else
+				sh("%s %s.d/QS/log.0000000001", damage[i].how, g->device);
+			CU_ASSERT_TRUE(refused_naming(g, "log.0000000001"));
+		}
+		good_again(g);
+		CU_ASSERT_FALSE(refused_naming(g, ""));
+		stopped_done(g);
+	}
+}
+
+static void
+a_damaged_table_is_told_by_name_or_served_right(void)
+{
+	struct given_space *g = given_stopped(false);
+	int refused = 0;
+
+	for (long at = 5; at < 8192; at += 271) {
+		good_again(g);
+		flip(g, "space.db", at);
+		refused += refused_naming(g, "space.db");
+	}
+	CU_ASSERT_TRUE(refused >= 15);		/* the page that holds the record; what follows the metadata is unused */
+	for (int size = 0; size < 8192; size += 2500) {
+		good_again(g);
+		sh("truncate -s %d %s.d/QS/space.db", size, g->device);
+		CU_ASSERT_TRUE(refused_naming(g, "space.db"));
+	}
+	stopped_done(g);
+}
+
+static void
+a_description_that_is_no_number_is_refused_by_line(void)
+{
+	static const struct { const char *edit, *where; } bad[] = {
+		{ "s/^pages .*/pages oops/", "pages oops: not a number" }, { "s/^pages .*/pages 12x/", "pages 12x: not a number" },
+		{ "s/^pages .*/pages  12/", "not a number" }, { "s/^pages .*/pages /", "not a number" },
+		{ "s/^queues .*/queues -1/", "queues -1" }, { "s/^trans .*/trans 99999999999999999999/", "trans 9999" },
+		{ "s/^init .*/init yes/", "init yes" }, { "s/^log_bytes .*/log_bytes 7/", "log_bytes 7" },
+		{ "s/^version .*/version 1x/", "disk version 1x" }, { "/^messages/d", "incomplete" },
+		{ "s/^messages/massages/", "unknown word massages" }, { "3i\\\n", "line 3" } };
+	struct given_space *g = given_stopped(false);
+
+	for (size_t i = 0; i < UNIT_COUNT(bad); i++) {
+		good_again(g);
+		sh("sed -i '%s' %s.d/QS/SPACE", bad[i].edit, g->device);
+		CU_ASSERT_TRUE(refused_naming(g, bad[i].where));
+	}
+	good_again(g);
+	sh("sed -i 's/^pages .*/pages oops/' %s.d/QS/SPACE", g->device);
+	CU_ASSERT_TRUE(refused_naming(g, "SPACE, line "));
+	stopped_done(g);
+}
+
 int
 main(void)
 {
@@ -242,6 +392,9 @@ main(void)
 		UNIT(recovery_while_running),
 		UNIT(a_damaged_page_is_reported),
 		UNIT(a_table_that_is_lost_is_not_made_anew),
+		UNIT(a_damaged_log_is_told_by_name),
+		UNIT(a_damaged_table_is_told_by_name_or_served_right),
+		UNIT(a_description_that_is_no_number_is_refused_by_line),
 	};
 	return unit_run("qspace full", tests, UNIT_COUNT(tests));
 }

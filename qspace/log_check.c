@@ -1,0 +1,169 @@
+/*
+ * log_check - is the log there that the tables rest on?
+ *
+ * Recovery takes what it finds: where the log ends too early, it ends there; where there is none, it begins a new one.
+ * What was acknowledged would be missing without a word.  So a space whose log is not there, has no beginning, or ends
+ * before what its own tables know of, is not opened; and the trouble that Berkeley DB has with the log itself is told
+ * with the file's name and a way out.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "qspace_impl.h"
+
+#define LOG_MAGIC 0x040988u		/* Berkeley DB's, behind the 12 bytes that begin every record */
+enum { MAGIC_AT = 12, PAGES_LOOKED_AT = 256 };
+
+static int	/* of the first and last log file; 0: there is none */
+log_numbers(const char *dir, unsigned long *first, unsigned long *last)
+{
+	struct dirent *e;
+	DIR *d = opendir(dir);
+
+	*first = *last = 0;
+	if (d == NULL)
+		return -1;
+	while ((e = readdir(d)) != NULL) {
+		unsigned long n;
+		char *end;
+
+		if (strncmp(e->d_name, "log.", 4) != 0 || (n = strtoul(e->d_name + 4, &end, 10)) == 0 || *end != '\0')
+			continue;
+		if (*first == 0 || n < *first)
+			*first = n;
+		if (n > *last)
+			*last = n;
+	}
+	closedir(d);
+	return 0;
+}
+
+static void
+log_bad(struct qspace *qs, unsigned long number, const char *what)
+{
+	char text[4600];
+
+	snprintf(text, sizeof text, "%s/log.%010lu %s", qs->dir, number, what);
+	qs->env.trouble[0] = '\0';	/* this says it better */
+	env_trouble(qs, text);
+	ulog("QM_CAT:1350: ERROR: queue space %s: %s; it is not opened, for messages would be missing: put back the whole "
+	    "directory, logs and tables, from one backup, or destroy the space and create it anew", qs->params.name, text);
+}
+
+int
+log_check_begin(struct qspace *qs)
+{
+	char path[4200];
+	unsigned long first, last;
+	uint32_t magic = 0;
+	int fd;
+
+	if (log_numbers(qs->dir, &first, &last) != 0)
+		return 0;		/* what is wrong with the directory, others tell */
+	if (first == 0) {
+		log_bad(qs, 1, "or a later log file is missing");
+		return QMESYSTEM;
+	}
+	snprintf(path, sizeof path, "%s/log.%010lu", qs->dir, first);
+	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) == -1)
+		return 0;
+	if (pread(fd, &magic, sizeof magic, MAGIC_AT) != (ssize_t)sizeof magic)
+		magic = 0;
+	close(fd);
+	if (magic == LOG_MAGIC || __builtin_bswap32(magic) == LOG_MAGIC)
+		return 0;
+	log_bad(qs, first, "is damaged: its beginning is missing");
+	return QMESYSTEM;
+}
+
+/* Every change of a page is in the log before the page is on disk, and its number is in the page's first eight bytes. */
+int
+log_check_end(struct qspace *qs)
+{
+	uint32_t at[2], file = 0, offset = 0;
+	char path[4200], text[160];
+	DB_LOG_STAT *st;
+	bool past;
+	int fd;
+
+	snprintf(path, sizeof path, "%s/%s.db", qs->dir, table_name(T_SPACE));
+	if (qs->env.e->log_stat(qs->env.e, &st, 0) != 0)
+		return 0;
+	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) != -1) {
+		for (off_t page = 0; page < PAGES_LOOKED_AT; page++) {
+			if (pread(fd, at, sizeof at, page * ENV_PAGE) != (ssize_t)sizeof at)
+				break;
+			if (at[0] > file || (at[0] == file && at[1] > offset)) {
+				file = at[0];
+				offset = at[1];
+			}
+		}
+		close(fd);
+	}
+	past = file > st->st_cur_file || (file == st->st_cur_file && offset > st->st_cur_offset);
+	snprintf(text, sizeof text, "is damaged or cut off: it ends at byte %" PRIu32 " and table %s knows of log file %"
+	    PRIu32 ", byte %" PRIu32, st->st_cur_offset, table_name(T_SPACE), file, offset);
+	if (past)
+		log_bad(qs, st->st_cur_file, text);
+	free(st);
+	return past ? QMESYSTEM : 0;
+}
+
+static bool
+table_opens(const char *path)
+{
+	DB *db;
+	bool opens;
+
+	if (db_create(&db, NULL, 0) != 0)
+		return true;
+	db->set_errfile(db, NULL);
+	db->set_errcall(db, NULL);
+	opens = db->open(db, NULL, path, NULL, DB_UNKNOWN, DB_RDONLY, 0) == 0;
+	(void)db->close(db, DB_NOSYNC);
+	return opens;
+}
+
+/* Recovery does not say which table it could not open. */
+static void
+tables_tell(struct qspace *qs)
+{
+	struct dirent *e;
+	char path[4400];
+	DIR *d = opendir(qs->dir);
+
+	while (d != NULL && (e = readdir(d)) != NULL) {
+		size_t n = strlen(e->d_name);
+
+		snprintf(path, sizeof path, "%s/%s", qs->dir, e->d_name);
+		if (n < 3 || strcmp(e->d_name + n - 3, ".db") != 0 || table_opens(path))
+			continue;
+		qs->env.trouble[0] = '\0';
+		strcat(path, " is damaged");
+		env_trouble(qs, path);
+		ulog("QM_CAT:1350: ERROR: queue space %s: table %s: put back the whole directory, logs and tables, from one "
+		    "backup, or destroy the space and create it anew", qs->params.name, path);
+	}
+	if (d != NULL)
+		closedir(d);
+}
+
+void
+recovery_tell(struct qspace *qs, const char *trouble)
+{
+	unsigned long first, last;
+	const char *file = strstr(trouble, "log.");
+
+	if (strstr(trouble, ".db") == NULL && strstr(trouble, "log.") == NULL)
+		tables_tell(qs);
+	if (strstr(trouble, ".db") == NULL && log_numbers(qs->dir, &first, &last) == 0 && last != 0 &&
+	    (strstr(trouble, "log file") != NULL || strstr(trouble, "log record") != NULL ||
+		strstr(trouble, "past end of log") != NULL))
+		log_bad(qs, file != NULL ? strtoul(file + 4, NULL, 10) : last, file == NULL && first != last ?
+		    "or one before it is damaged" : "is damaged");
+}
