@@ -1,97 +1,105 @@
 /*
- * link - the client's end: a DEALER socket, and a monitor that tells when its server came and went.
+ * link - the client's end: a plain socket on which we speak ZeroMQ's protocol to the server's ROUTER.
  *
- * The monitor is looked at before a send and when a receive found nothing, never while replies flow.  News of the death
- * stands behind the replies that came before it: the receive that reads it looks for replies once more.
+ * libzmq's own client would wake two threads more for each round trip, and they are most of its price (DESIGN.md).  It
+ * would also need a second socket to tell that the server died, threads in every program, and care at exit and fork.
+ *
+ *             connect        both greetings, READY           end of file, error, silence
+ *     ABSENT ---------> HELLO ------------------> UP ------------------------------------> GONE
+ *        ^                |
+ *        '----------------'  refused, or it ended: a send tries again until its deadline
+ *
+ * A server that hangs is noticed by who waits: after half a second without a byte it sends PING, which ZeroMQ's thread
+ * in the server answers however busy the server is.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include "clock.h"
 #include "link_impl.h"
 #include "ulog.h"
+#include "zmtp.h"
 
-#define RECONNECT_MS 20		/* while the server is not there yet */
-#define RECONNECT_MAX_MS 100
+enum { BUFFER = 16384, RETRY_US = 20000 };	/* RETRY: while the server is not there yet */
+enum state { ABSENT, HELLO, UP, GONE };
 
 struct link_client {
-	void *socket, *monitor;
-	int fd, monitor_fd;
+	enum state state;
+	int fd;				/* -1 while ABSENT */
 	unsigned generation;
-	bool up, gone;		/* was connected; and no longer is */
+	int64_t heard_us, pinged_us;	/* last byte (or request) seen; PING sent since then, or 0 */
+	bool greeted, complete;		/* the peer's greeting is read; head and body are a whole message */
+	zmq_msg_t head, body;		/* the message that is coming in */
+	int parts;			/* frames of it that are whole */
+	zmq_msg_t *into;		/* the frame that is coming in; NULL: between frames, or it is skipped */
+	uint8_t flags;
+	uint64_t left;			/* of that frame */
+	size_t from, to;		/* what is unread in buffer */
+	uint8_t buffer[BUFFER];
 	char endpoint[256];
 };
 
 /* --- opening and closing --- */
 
-static int
-set_options(void *socket)
-{
-	int64_t max = LINK_MAX_MESSAGE;
-
-	/* Not ZMQ_IMMEDIATE: at a disconnect it drops the replies that came just before; sends wait for the handshake
-	 * instead. Unlimited receiving: replies are what we asked for, and a socket that stopped reading would not
-	 * answer its server's heartbeats. */
-	if (link_set_int(socket, ZMQ_SNDHWM, LINK_HWM) != 0 || link_set_int(socket, ZMQ_RCVHWM, 0) != 0 ||
-	    link_set_int(socket, ZMQ_LINGER, 0) != 0 ||
-	    link_set_int(socket, ZMQ_RECONNECT_IVL, RECONNECT_MS) != 0 ||
-	    link_set_int(socket, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS) != 0)
-		return -1;
-	if (zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max, sizeof max) != 0)
-		return -1;
-	return link_set_heartbeat(socket);
-}
-
-static int
-open_monitor(struct link_client *c, void *ctx)
-{
-	static _Atomic unsigned long number;
-	char name[64];
-
-	snprintf(name, sizeof name, "inproc://link-monitor-%lu", atomic_fetch_add(&number, 1));
-	if (zmq_socket_monitor(c->socket, name, ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED) != 0)
-		return -1;
-	if ((c->monitor = zmq_socket(ctx, ZMQ_PAIR)) == NULL)
-		return -1;
-	/* Unlimited: ZeroMQ's own thread would wait for room, and all clients with it. */
-	if (link_set_int(c->monitor, ZMQ_RCVHWM, 0) != 0 || link_set_int(c->monitor, ZMQ_LINGER, 0) != 0)
-		return -1;
-	if ((c->monitor_fd = link_socket_fd(c->monitor)) < 0)
-		return -1;
-	return zmq_connect(c->monitor, name);
-}
-
 int
 link_client_open(const char *endpoint, struct link_client **out)
 {
-	struct link_client *c = NULL;
-	void *ctx;
-	int saved, rc = LINK_FAIL;
+	struct link_client *c;
 
 	*out = NULL;
-	if (link_check_path(endpoint) != 0 || (ctx = link_context_shared()) == NULL)
-		goto done;
-	if ((c = calloc(1, sizeof *c)) == NULL)
-		goto done;
+	if (link_check_path(endpoint) != 0)
+		return LINK_FAIL;
+	if ((strncmp(endpoint, "ipc://", 6) != 0 && strncmp(endpoint, "tcp://", 6) != 0) ||
+	    strlen(endpoint) >= sizeof c->endpoint) {
+		errno = EINVAL;
+		return LINK_FAIL;
+	}
+	if ((c = malloc(sizeof *c)) == NULL)
+		return LINK_FAIL;
+	memset(c, 0, offsetof(struct link_client, buffer));
 	snprintf(c->endpoint, sizeof c->endpoint, "%s", endpoint);
+	c->fd = -1;
 	c->generation = link_generation();
-	if ((c->socket = zmq_socket(ctx, ZMQ_DEALER)) == NULL || set_options(c->socket) != 0)
-		goto done;
-	if ((c->fd = link_socket_fd(c->socket)) < 0 || open_monitor(c, ctx) != 0)
-		goto done;
-	if (zmq_connect(c->socket, endpoint) != 0)
-		goto done;
+	zmq_msg_init(&c->head);
+	zmq_msg_init(&c->body);
 	*out = c;
-	c = NULL;
-	rc = LINK_OK;
-done:
-	saved = errno;
-	link_client_close(c);
-	errno = saved;
-	return rc;
+	return LINK_OK;
+}
+
+static void
+message_forget(struct link_client *c)
+{
+	zmq_msg_close(&c->head);
+	zmq_msg_close(&c->body);
+	zmq_msg_init(&c->head);
+	zmq_msg_init(&c->body);
+	c->parts = 0;
+	c->into = NULL;
+	c->left = 0;
+	c->complete = false;
+}
+
+static void
+hang_up(struct link_client *c)
+{
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+	c->state = ABSENT;
+	c->from = c->to = 0;
+	c->greeted = false;
+	message_forget(c);
 }
 
 void
@@ -99,62 +107,345 @@ link_client_close(struct link_client *c)
 {
 	if (c == NULL)
 		return;
-	if (c->generation == link_generation()) {
-		if (c->socket != NULL) {
-			zmq_socket_monitor(c->socket, NULL, 0);
-			zmq_close(c->socket);
-		}
-		if (c->monitor != NULL)
-			zmq_close(c->monitor);
-	}
+	hang_up(c);	/* a child of fork closes its own copy of the descriptor: the parent's connection stays */
 	free(c);
 }
 
-/* --- what became of the server --- */
+/* --- what comes in --- */
 
-static bool	/* the next event; 0 when there is none */
-next_event(struct link_client *c, uint16_t *event)
+static void	/* bytes that need no answer and may be lost with the connection */
+send_aside(struct link_client *c, const uint8_t *p, size_t n)
 {
-	uint8_t what[6];
-	char where[256];
-
-	if (zmq_recv(c->monitor, what, sizeof what, ZMQ_DONTWAIT) != (int)sizeof what)
-		return false;
-	zmq_recv(c->monitor, where, sizeof where, ZMQ_DONTWAIT);
-	memcpy(event, what, sizeof *event);
-	return true;
+	if (send(c->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)n && errno != EAGAIN)
+		c->heard_us = 0;	/* it shows at the next read */
 }
 
-static bool	/* Read the news.  Returns whether the server is lost. */
-hear(struct link_client *c)
+static int	/* The next frame's header has been read: where its bytes go.  -1: nonsense. */
+frame_begin(struct link_client *c, uint64_t length)
 {
-	uint16_t event;
+	size_t most = c->flags & ZMTP_COMMAND ? ZMTP_COMMAND_MAX : LINK_MAX_MESSAGE;
 
-	while (!c->gone && next_event(c, &event)) {
-		if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
-			c->up = true;
-		else if (c->up)
-			c->gone = true;
+	if (length > most || (c->flags & (ZMTP_COMMAND | ZMTP_MORE)) == (ZMTP_COMMAND | ZMTP_MORE))
+		return -1;
+	c->left = length;
+	c->into = c->flags & ZMTP_COMMAND || c->parts >= 2 ? NULL : c->parts == 0 ? &c->head : &c->body;
+	if (c->into == NULL)
+		return 0;
+	zmq_msg_close(c->into);
+	if (zmq_msg_init_size(c->into, length) == 0)
+		return 0;
+	zmq_msg_init(c->into);
+	return -1;
+}
+
+static int	/* a command whose bytes are all in the buffer */
+obey(struct link_client *c, const uint8_t *body, size_t n)
+{
+	uint8_t answer[32];
+
+	switch (zmtp_command(body, n)) {
+	case ZMTP_READY:
+		if (c->state == HELLO)
+			c->state = UP;
+		return 0;
+	case ZMTP_PING:
+		if ((n = zmtp_pong(answer, body, n)) > 0)
+			send_aside(c, answer, n);
+		return 0;
+	case ZMTP_ERROR:
+		return -1;
+	default:
+		return 0;
 	}
-	return c->gone;
+}
+
+static int	/* Use what is in the buffer.  1: a message is whole; 0: more is needed; -1: nonsense. */
+digest(struct link_client *c)
+{
+	uint64_t length;
+	size_t n;
+	int rc;
+
+	while (!c->complete) {
+		if (!c->greeted) {
+			if (c->to - c->from < ZMTP_GREETING)
+				return 0;
+			if (!zmtp_greeting_good(c->buffer + c->from))
+				return -1;
+			c->from += ZMTP_GREETING;
+			c->greeted = true;
+		}
+		if (c->left == 0 && c->into == NULL) {	/* between frames */
+			if ((rc = zmtp_header_read(c->buffer + c->from, c->to - c->from, &c->flags, &length)) <= 0)
+				return rc;
+			if (c->flags & ZMTP_COMMAND && length <= ZMTP_COMMAND_MAX && c->to - c->from < (size_t)rc + length)
+				return 0;	/* commands are read in one piece */
+			c->from += (size_t)rc;
+			if (frame_begin(c, length) != 0)
+				return -1;
+			if (c->flags & ZMTP_COMMAND) {
+				if (obey(c, c->buffer + c->from, length) != 0)
+					return -1;
+				c->from += length;
+				c->left = 0;
+				continue;
+			}
+		}
+		n = c->to - c->from < c->left ? c->to - c->from : (size_t)c->left;
+		if (n > 0 && c->into != NULL)
+			memcpy((uint8_t *)zmq_msg_data(c->into) + (zmq_msg_size(c->into) - c->left), c->buffer + c->from, n);
+		c->from += n;
+		c->left -= n;
+		if (c->left > 0)
+			return 0;
+		c->into = NULL;
+		c->parts++;
+		c->complete = (c->flags & ZMTP_MORE) == 0;
+	}
+	return 1;
+}
+
+static void	/* No more comes; what is whole has been handed out. */
+lost(struct link_client *c)
+{
+	c->state = GONE;
+}
+
+static int	/* One read(2).  LINK_OK: something came; LINK_TIMEOUT: nothing there; LINK_GONE. */
+drink(struct link_client *c)
+{
+	uint8_t *to = c->buffer + c->to;
+	size_t room = BUFFER - c->to;
+	bool straight = c->from == c->to && c->into != NULL && c->left >= BUFFER;	/* into the body, without a copy */
+	ssize_t n;
+
+	if (straight) {
+		to = (uint8_t *)zmq_msg_data(c->into) + (zmq_msg_size(c->into) - c->left);
+		room = (size_t)c->left;
+	} else if (c->from == c->to) {
+		c->from = c->to = 0;
+		to = c->buffer;
+		room = BUFFER;
+	} else if (room < BUFFER / 2) {
+		memmove(c->buffer, c->buffer + c->from, c->to - c->from);
+		c->to -= c->from;
+		c->from = 0;
+		to = c->buffer + c->to;
+		room = BUFFER - c->to;
+	}
+	do
+		n = recv(c->fd, to, room, MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		return LINK_TIMEOUT;
+	if (n <= 0)
+		return LINK_GONE;
+	c->heard_us = clock_mono_us();
+	c->pinged_us = 0;
+	if (straight)
+		c->left -= (uint64_t)n;
+	else
+		c->to += (size_t)n;
+	return LINK_OK;
+}
+
+static int	/* LINK_OK: a message is whole; LINK_TIMEOUT: not yet; LINK_GONE: the connection is over */
+advance(struct link_client *c)
+{
+	int rc;
+
+	if (c->state == ABSENT)
+		return LINK_TIMEOUT;
+	for (;;) {
+		if (c->state == GONE && !c->complete)
+			return LINK_GONE;
+		if (c->into != NULL && c->left == 0) {	/* its last byte was read straight into it */
+			c->into = NULL;
+			c->parts++;
+			c->complete = (c->flags & ZMTP_MORE) == 0;
+		}
+		if (c->complete)
+			return LINK_OK;
+		if ((rc = digest(c)) > 0)
+			return LINK_OK;
+		if (rc < 0) {
+			ulog("LIBATMIQ_CAT:102: WARN: The server on %s does not speak our protocol; the connection is closed",
+			    c->endpoint);
+			lost(c);
+		} else if ((rc = drink(c)) == LINK_GONE) {
+			lost(c);
+		} else if (rc != LINK_OK) {
+			return rc;
+		}
+	}
+}
+
+/* --- is it alive? --- */
+
+static int64_t	/* Asks when it has been silent for a while, gives it up later.  Returns when to look again. */
+feel_pulse(struct link_client *c)
+{
+	int64_t now;
+	uint8_t ping[32];
+
+	if (c->state != UP)
+		return LINK_FOREVER;
+	now = clock_mono_us();
+	if (c->pinged_us == 0 && now - c->heard_us >= LINK_HEARTBEAT_MS * 1000) {
+		c->pinged_us = now;
+		send_aside(c, ping, zmtp_ping(ping));
+	}
+	if (c->pinged_us == 0)
+		return c->heard_us + LINK_HEARTBEAT_MS * 1000;
+	if (now - c->pinged_us >= LINK_SILENCE_MS * 1000)
+		lost(c);
+	return c->pinged_us + LINK_SILENCE_MS * 1000;
+}
+
+static int	/* Until something comes, the deadline, or the next look at its pulse: LINK_OK to look again. */
+wait_for_more(struct link_client *c, int64_t deadline_us)
+{
+	int64_t look = feel_pulse(c);
+	struct pollfd fds[2] = { { .fd = c->fd } };
+
+	return c->state == GONE ? LINK_OK : link_pause(fds, 1, deadline_us, look, -1);
+}
+
+/* --- connecting --- */
+
+static int	/* a connected or connecting descriptor; -1 and errno */
+dial_ipc(const char *path)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -1;
+	memcpy(to.sun_path, path, strlen(path));
+	if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int
+dial_tcp(const char *where)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV }, *list = NULL;
+	const char *colon = strrchr(where, ':');
+	char host[256];
+	int fd = -1, on = 1;
+
+	if (colon == NULL || colon == where || (size_t)(colon - where) >= sizeof host)
+		return -1;
+	snprintf(host, sizeof host, "%.*s", (int)(colon - where), where);
+	if (host[0] == '[' && host[strlen(host) - 1] == ']')
+		snprintf(host, sizeof host, "%.*s", (int)(colon - where) - 2, where + 1);
+	if (getaddrinfo(host, colon + 1, &hints, &list) != 0)
+		return -1;
+	for (struct addrinfo *a = list; a != NULL && fd < 0; a = a->ai_next) {
+		if ((fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol)) < 0)
+			continue;
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+		if (connect(fd, a->ai_addr, a->ai_addrlen) != 0 && errno != EINPROGRESS) {
+			close(fd);
+			fd = -1;
+		}
+	}
+	freeaddrinfo(list);
+	return fd;
+}
+
+static bool	/* Our first bytes go at once; a new socket has room for them. */
+say_hello(struct link_client *c)
+{
+	uint8_t hello[ZMTP_HELLO_MAX];
+	size_t n = zmtp_hello(hello);
+	struct pollfd p = { .fd = c->fd, .events = POLLOUT };
+
+	if (strncmp(c->endpoint, "tcp://", 6) == 0 && poll(&p, 1, 1000) <= 0)
+		return false;
+	return send(c->fd, hello, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
+}
+
+static int	/* LINK_OK once UP; LINK_TIMEOUT, LINK_INTR.  A server that goes away meanwhile is one that is not there yet. */
+connect_by(struct link_client *c, int64_t deadline_us)
+{
+	struct pollfd none;
+	int rc = LINK_OK;
+
+	while (c->state != UP && rc == LINK_OK) {
+		if (c->state == ABSENT) {
+			c->fd = c->endpoint[0] == 'i' ? dial_ipc(c->endpoint + 6) : dial_tcp(c->endpoint + 6);
+			c->state = c->fd < 0 ? ABSENT : HELLO;
+			if (c->fd >= 0 && !say_hello(c))
+				hang_up(c);
+		}
+		if (c->state == HELLO && (rc = advance(c)) == LINK_GONE)
+			hang_up(c);
+		if (c->state == ABSENT)
+			rc = link_pause(&none, 0, deadline_us, clock_mono_us() + RETRY_US, -1);
+		else if (rc == LINK_TIMEOUT && c->state != UP)
+			rc = wait_for_more(c, deadline_us);
+		else
+			rc = LINK_OK;
+	}
+	return rc;
 }
 
 /* --- sending --- */
 
-static int	/* one try: LINK_TIMEOUT when there is no connection or no room; *made: the body is in frame */
-try_send(struct link_client *c, const void *head, size_t head_len, const struct link_body *body, zmq_msg_t *frame,
-    bool *made)
+static int	/* Takes n bytes off the front of the list; how many entries are left. */
+iov_advance(struct iovec *v, int count, size_t n)
 {
-	if (zmq_send(c->socket, head, head_len, (body != NULL ? ZMQ_SNDMORE : 0) | ZMQ_DONTWAIT) < 0)
-		return errno == EAGAIN || errno == EINTR ? LINK_TIMEOUT : LINK_FAIL;
-	if (body == NULL)
-		return LINK_OK;
-	if (!*made && link_body_frame(frame, body, NULL, NULL) != LINK_OK)
-		return LINK_FAIL;
-	*made = true;
-	/* Refused here: the connection broke between the two, and ZeroMQ took the first one back. */
-	if (zmq_msg_send(frame, c->socket, ZMQ_DONTWAIT) < 0)
-		return errno == EAGAIN || errno == EINTR ? LINK_TIMEOUT : LINK_FAIL;
+	int first = 0;
+
+	while (first < count && n >= v[first].iov_len)
+		n -= v[first++].iov_len;
+	if (first < count) {
+		v[first].iov_base = (uint8_t *)v[first].iov_base + n;
+		v[first].iov_len -= n;
+	}
+	memmove(v, v + first, (size_t)(count - first) * sizeof *v);
+	return count - first;
+}
+
+static bool	/* Over a network a first send may go to one who left; look whether the end has come. */
+has_ended(struct link_client *c)
+{
+	char one;
+
+	return c->endpoint[0] == 't' && recv(c->fd, &one, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+static int	/* All of it, or nothing that counts: half a message is the end of the connection. */
+send_all(struct link_client *c, struct iovec *v, int count, int64_t deadline_us)
+{
+	struct msghdr m = { .msg_iov = v };
+	struct pollfd room = { .fd = c->fd };
+	bool begun = false;
+	ssize_t n;
+	int rc;
+
+	while (count > 0) {
+		m.msg_iovlen = (size_t)count;
+		if ((n = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT)) >= 0) {
+			begun = begun || n > 0;
+			count = iov_advance(v, count, (size_t)n);
+			continue;
+		}
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN && errno != EWOULDBLOCK)
+			return LINK_GONE;	/* what it sent before its end can still be received */
+		rc = link_pause_for(&room, 1, POLLOUT, deadline_us, LINK_FOREVER, -1);
+		if (rc == LINK_OK || (rc == LINK_INTR && begun))
+			continue;
+		if (begun)
+			lost(c);
+		return rc;
+	}
 	return LINK_OK;
 }
 
@@ -162,82 +453,87 @@ int
 link_client_send(struct link_client *c, const void *head, size_t head_len, const struct link_body *body,
     int64_t deadline_us)
 {
-	struct pollfd fds[3] = { { .fd = c->fd }, { .fd = c->monitor_fd } };
-	zmq_msg_t frame;
-	bool made = false;
-	int rc = LINK_OK;
+	uint8_t h1[ZMTP_HEADER_MAX], h2[ZMTP_HEADER_MAX];
+	struct iovec v[4];
+	int count = 2, rc;
 
-	while (rc == LINK_OK) {
-		if (hear(c))
-			rc = LINK_GONE;
-		else if (c->up && (rc = try_send(c, head, head_len, body, &frame, &made)) != LINK_TIMEOUT)
-			break;
-		else if (c->up)
-			rc = link_pause(fds, 2, deadline_us, LINK_FOREVER, -1);
-		else	/* the monitor alone tells of the handshake */
-			rc = link_pause(fds + 1, 1, deadline_us, LINK_FOREVER, -1);
+	if (c->state == GONE)
+		rc = LINK_GONE;
+	else if (c->state == UP || (rc = connect_by(c, deadline_us)) == LINK_OK)
+		rc = has_ended(c) ? LINK_GONE : LINK_OK;
+	if (rc == LINK_OK) {
+		v[0] = (struct iovec){ h1, zmtp_header(h1, body != NULL ? ZMTP_MORE : 0, head_len) };
+		v[1] = (struct iovec){ (void *)(uintptr_t)head, head_len };
+		if (body != NULL) {
+			v[2] = (struct iovec){ h2, zmtp_header(h2, 0, body->n) };
+			v[3] = (struct iovec){ (void *)(uintptr_t)body->p, body->n };
+			count = body->n > 0 ? 4 : 3;
+		}
+		rc = send_all(c, v, count, deadline_us);
+		if (rc == LINK_OK && c->pinged_us == 0)
+			c->heard_us = clock_mono_us();	/* its silence counts from here */
 	}
-	if (rc != LINK_OK && made)
-		zmq_msg_close(&frame);
-	else if (rc != LINK_OK)
-		link_body_drop(body);
+	link_body_drop(body);
 	return rc;
 }
 
 /* --- receiving --- */
 
-static int	/* the next good message, without waiting */
-take(struct link_client *c, struct link_msg *m)
+static int	/* Hand the whole message over.  LINK_TIMEOUT: it was none of ours, and is dropped. */
+deliver(struct link_client *c, struct link_msg *m)
 {
-	int rc, parts;
+	struct link_frames *f = link_frames(m);
+	int parts = c->parts;
 
-	while ((rc = link_frames_recv(c->socket, m, &parts)) == LINK_FAIL && errno == EPROTO) {
-		ulog("LIBATMIQ_CAT:102: WARN: Dropped a message of %d frames from the server on %s: a reply is a header "
-		    "and at most a body", parts, c->endpoint);
-		link_msg_done(m);
-	}
-	return rc;
+	zmq_msg_init(&f->head);
+	zmq_msg_init(&f->body);
+	zmq_msg_move(&f->head, &c->head);
+	zmq_msg_move(&f->body, &c->body);
+	message_forget(c);
+	f->live = 1;
+	m->head = zmq_msg_data(&f->head);
+	m->head_len = zmq_msg_size(&f->head);
+	m->has_body = parts > 1;
+	m->body = m->has_body ? zmq_msg_data(&f->body) : NULL;
+	m->body_len = m->has_body ? zmq_msg_size(&f->body) : 0;
+	if (parts <= 2 && m->head_len > 0)
+		return LINK_OK;
+	ulog("LIBATMIQ_CAT:102: WARN: Dropped a message of %d frames from the server on %s: a reply is a header and at "
+	    "most a body", parts, c->endpoint);
+	link_msg_done(m);
+	return LINK_TIMEOUT;
 }
 
 int
 link_client_recv(struct link_client *c, struct link_msg *m, int64_t deadline_us)
 {
-	struct pollfd fds[3] = { { .fd = c->fd }, { .fd = c->monitor_fd } };
-	bool lost;
 	int rc;
 
 	link_frames(m)->live = 0;
 	m->peer.n = 0;
 	do {
-		lost = c->gone;
-		if ((rc = take(c, m)) != LINK_TIMEOUT)
-			break;
-		if (lost)
-			rc = LINK_GONE;
-		else
-			rc = hear(c) ? LINK_OK : link_pause(fds, 2, deadline_us, LINK_FOREVER, -1);
+		if ((rc = advance(c)) == LINK_OK && (rc = deliver(c, m)) == LINK_OK)
+			return LINK_OK;
+		if (rc == LINK_TIMEOUT)
+			rc = wait_for_more(c, deadline_us);
 	} while (rc == LINK_OK);
-	if (rc != LINK_OK)
-		link_msg_done(m);
+	link_msg_done(m);
 	return rc;
 }
 
 /* --- for link_wait() --- */
 
-void
-link_client_fds(const struct link_client *c, int fds[2])
+int
+link_client_fd(const struct link_client *c)
 {
-	fds[0] = c->fd;
-	fds[1] = c->monitor_fd;
+	return c->fd;
 }
 
 bool
 link_client_ready(struct link_client *c)
 {
-	int events = 0;
-	size_t size = sizeof events;
-
-	if (zmq_getsockopt(c->socket, ZMQ_EVENTS, &events, &size) == 0 && (events & ZMQ_POLLIN) != 0)
+	if (advance(c) != LINK_TIMEOUT)
 		return true;
-	return hear(c);
+	feel_pulse(c);
+	return c->state == GONE;
 }

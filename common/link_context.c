@@ -1,9 +1,8 @@
 /*
- * link - ZeroMQ contexts, their life across fork(), and socket options.
+ * link - ZeroMQ contexts of servers, life across fork(), and socket options.
  *
- * Clients share one context, made on first use and never terminated: termination is where ZeroMQ waits for unsent data,
- * and an exit must not wait.  A server has a context of its own, so that its closing can wait for its replies and for
- * nothing else.
+ * Each server has a context of its own, so that its closing can wait for its replies and for nothing else.  A child
+ * must not touch its parent's: the generation tells it.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -15,27 +14,18 @@
 
 #define MAX_SOCKETS 16384	/* of a context; memory is used as they are made */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static void *shared, *orphan;	/* orphan: the parent's, in a child; unusable, kept reachable */
 static _Atomic unsigned generation;
-
-static void before_fork(void) { pthread_mutex_lock(&lock); }
-static void after_fork(void) { pthread_mutex_unlock(&lock); }
 
 static void
 in_child(void)
 {
-	if (shared != NULL)
-		orphan = shared;
-	shared = NULL;
 	atomic_fetch_add(&generation, 1);
-	pthread_mutex_unlock(&lock);
 }
 
 __attribute__((constructor)) static void
 link_survive_fork(void)
 {
-	pthread_atfork(before_fork, after_fork, in_child);
+	pthread_atfork(NULL, NULL, in_child);
 }
 
 unsigned
@@ -54,33 +44,10 @@ link_context_new(void)
 	return ctx;
 }
 
-void *
-link_context_shared(void)
-{
-	void *ctx;
-
-	pthread_mutex_lock(&lock);
-	if (shared == NULL)
-		shared = link_context_new();
-	ctx = shared;
-	pthread_mutex_unlock(&lock);
-	return ctx;
-}
-
 int
 link_set_int(void *socket, int option, int value)
 {
 	return zmq_setsockopt(socket, option, &value, sizeof value);
-}
-
-/* No ZMQ_HEARTBEAT_TTL: both ends are ours and ping for themselves; it would only be a second timer for the same
- * thing. */
-int
-link_set_heartbeat(void *socket)
-{
-	if (link_set_int(socket, ZMQ_HEARTBEAT_IVL, LINK_HEARTBEAT_MS) != 0)
-		return -1;
-	return link_set_int(socket, ZMQ_HEARTBEAT_TIMEOUT, LINK_SILENCE_MS);
 }
 
 int

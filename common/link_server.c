@@ -49,7 +49,9 @@ set_options(void *socket)
 		return -1;
 	if (zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max, sizeof max) != 0)
 		return -1;
-	return link_set_heartbeat(socket);
+	/* No heartbeats from here: a client answers only while it waits for something.  One whose process ends, ends its
+	 * connection; over a network the kernel asks. */
+	return link_set_int(socket, ZMQ_TCP_KEEPALIVE, 1);
 }
 
 static int	/* Only a socket file may be replaced: anything else was not left by us. */

@@ -1,8 +1,8 @@
 /*
  * link - waiting.
  *
- * ZeroMQ's descriptor is edge-triggered: it tells once that a socket has news.  So every wait looks at the socket first
- * (which makes it take its news in), and sleeps only after it had nothing.
+ * ZeroMQ's descriptor, a server's, is edge-triggered: it tells once that a socket has news.  So every wait looks at the
+ * socket first (which makes it take its news in), and sleeps only after it had nothing.
  */
 #include <errno.h>
 #include <poll.h>
@@ -12,8 +12,10 @@
 #include "clock.h"
 #include "link_impl.h"
 
+#define PULSE_US (LINK_HEARTBEAT_MS * 1000 / 4)	/* how often a wait looks whether servers are alive */
+
 int
-link_pause(struct pollfd *fds, int n, int64_t deadline_us, int64_t look_us, int wake_fd)
+link_pause_for(struct pollfd *fds, int n, short events, int64_t deadline_us, int64_t look_us, int wake_fd)
 {
 	int64_t left = INT64_MAX, now;
 	struct timespec ts;
@@ -32,7 +34,7 @@ link_pause(struct pollfd *fds, int n, int64_t deadline_us, int64_t look_us, int 
 	if (left < LINK_SPIN_US)
 		return LINK_OK;		/* a sleep would overshoot by more than that */
 	for (int i = 0; i < n; i++)
-		fds[i].events = POLLIN;
+		fds[i].events = events;
 	if (wake_fd >= 0)
 		fds[nfds++] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
 	ts.tv_sec = left / 1000000;
@@ -43,6 +45,12 @@ link_pause(struct pollfd *fds, int n, int64_t deadline_us, int64_t look_us, int 
 	if (rc == 1 && wake_fd >= 0 && fds[n].revents != 0)
 		return LINK_TIMEOUT;
 	return LINK_OK;
+}
+
+int
+link_pause(struct pollfd *fds, int n, int64_t deadline_us, int64_t look_us, int wake_fd)
+{
+	return link_pause_for(fds, n, POLLIN, deadline_us, look_us, wake_fd);
 }
 
 static size_t
@@ -58,10 +66,10 @@ mark_ready(struct link_wait *w, size_t n)
 	return count;
 }
 
-static int64_t	/* Servers see to their socket files; when the next one wants to. */
+static int64_t	/* Servers see to their socket files, clients feel their server's pulse; when the next one wants to. */
 look(struct link_wait *w, size_t n)
 {
-	int64_t due = LINK_FOREVER;
+	int64_t due = clock_mono_us() + PULSE_US;
 
 	for (size_t i = 0; i < n; i++) {
 		if (w[i].server == NULL)
@@ -78,19 +86,16 @@ link_wait(struct link_wait *w, size_t n, int64_t deadline_us, int wake_fd)
 {
 	struct pollfd few[16], *fds = few;
 	size_t ready;
-	int nfds = 0, two[2], rc = LINK_OK;
+	int nfds = 0, rc = LINK_OK;
 	int64_t due;
 
-	if (2 * n + 1 > sizeof few / sizeof few[0] && (fds = calloc(2 * n + 1, sizeof *fds)) == NULL)
+	if (n + 1 > sizeof few / sizeof few[0] && (fds = calloc(n + 1, sizeof *fds)) == NULL)
 		return LINK_FAIL;
 	for (size_t i = 0; i < n; i++) {
 		if (w[i].server != NULL)
 			fds[nfds++].fd = link_server_fd(w[i].server);
-		else if (w[i].client != NULL) {
-			link_client_fds(w[i].client, two);
-			fds[nfds++].fd = two[0];
-			fds[nfds++].fd = two[1];
-		}
+		else if (w[i].client != NULL)
+			fds[nfds++].fd = link_client_fd(w[i].client);
 	}
 	do
 		due = look(w, n);
