@@ -33,6 +33,18 @@ commands_error(const char *fmt, ...)
 	complain(109, "%s", text);
 }
 
+void
+commands_bad_option(const struct commands *r, const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	complain(112, "Invalid option to %s: %s; syntax: %s", r->running->name, text, r->running->syntax);
+}
+
 bool
 commands_confirm(struct commands *r, const char *question)
 {
@@ -100,6 +112,9 @@ command_run(void *commands, int argc, char **argv)
 		return -1;
 	}
 	if (opts_read(c, argc, argv, &o) != 0)
+		return -1;
+	r->running = c;
+	if (r->check != NULL && r->check(r, &o) != 0)
 		return -1;
 	console_page(&r->con);
 	c->run(r, &o);

@@ -26,16 +26,20 @@ struct commands {
 	struct console con;
 	const struct command *table;
 	size_t n;
+	const struct command *running;	/* the latest command */
 	unsigned mode;
 	const char *mode_name;		/* "boot mode": for the text that refuses a command */
 	char prompt[48];
 	void *context;			/* the program's */
+	int (*check)(struct commands *r, const struct opts *o);	/* values of options; NULL: none; -1: said why */
 };
 
 /* Commands from the file descriptor `in`, until `quit` or the end of the input.  0 or -1: out of memory. */
 int commands_open(struct commands *r, const struct command *table, size_t n, int in, void *context);
 void commands_run(struct commands *r);
 void commands_close(struct commands *r);
+void commands_bad_option(const struct commands *r, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));	/* 112, with the syntax of the command that runs */
 void commands_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));	/* 109 */
 bool commands_confirm(struct commands *r, const char *question);	/* end of the input is no */
 

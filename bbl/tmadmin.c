@@ -60,10 +60,72 @@ cmd_default(struct commands *r, const struct opts *o)
 	    a->defaults['m'] != NULL ? " " : "");
 }
 
+/* What scripts know and we do not do must not look like a typing error. */
+static void
+cmd_unavailable(struct commands *r, const struct opts *o)
+{
+	(void)o;
+	commands_error("%s: not available in this version", r->running->name);
+}
+
+#define UNAVAILABLE(name, abbrev, modes, syntax) \
+	{ name, abbrev, modes, NULL, cmd_unavailable, name syntax, "Not available in this version." }
+
+static bool
+is_number(const char *text, long lo, long hi)
+{
+	char *end;
+	long n;
+
+	errno = 0;
+	n = strtol(text, &end, 10);
+	return errno == 0 && end != text && *end == '\0' && n >= lo && n <= hi;
+}
+
+/* Values that can match nothing, whatever runs, are slips of the pen; names that nobody has now may come. */
+static int
+options_check(struct commands *r, const struct opts *o)
+{
+	const struct admin *a = r->context;
+	const char *v;
+
+	if ((v = o->v['i']) != NULL && strcmp(v, "*") != 0 && !is_number(v, 0, 30000)) {
+		commands_bad_option(r, "-i %s is not a server id", v);
+		return -1;
+	}
+	if ((v = o->v['a']) != NULL && strcmp(v, "*") != 0 && !is_number(v, 0, 2)) {
+		commands_bad_option(r, "-a %s is none of 0, 1, 2", v);
+		return -1;
+	}
+	if ((v = o->v['g']) != NULL && strcmp(v, "*") != 0 && a->have_app &&
+	    ubb_group_by_name(a->app.ubb, v) == NULL && ubb_machine_by_lmid(a->app.ubb, v) == NULL) {	/* BBL's is a machine */
+		commands_bad_option(r, "-g %s is not in section GROUPS", v);
+		return -1;
+	}
+	if ((v = o->v['m']) != NULL && strcmp(v, "*") != 0 && (r->running->modes & (MODE_BOOT | MODE_CONFIG)) == 0 &&
+	    a->have_app && ubb_machine_by_lmid(a->app.ubb, v) == NULL) {
+		commands_bad_option(r, "-m %s is not in section MACHINES", v);
+		return -1;
+	}
+	return 0;
+}
+
 static const struct command table[] = {
+	UNAVAILABLE("aborttrans", "abort", MODE_LOOK, " [-yes] [-g groupname] tranindex"),
+	UNAVAILABLE("advertise", "adv", MODE_LOOK,
+	    " {-q qaddress [-g groupname] [-i srvid] | -g groupname -i srvid} service[:func]"),
 	{ "bbparms", "bbp", MODE_LOOK, "", cmd_bbparms, "bbparms", "Show the parameters of the bulletin board." },
 	{ "bbstats", "bbs", MODE_LOOK, "", cmd_bbs, "bbstats",
 	    "Show how many servers, services, queues and groups there are." },
+	UNAVAILABLE("changeload", "chl", MODE_LOOK,
+	    " [-m machine] {-q qaddress [-g groupname] [-i srvid] [-s service]"
+	    " | -g groupname -i srvid -s service} newload"),
+	UNAVAILABLE("changepriority", "chp", MODE_LOOK,
+	    " [-m machine] {-q qaddress [-g groupname] [-i srvid] [-s service] | -g groupname -i srvid -s service} newpri"),
+	UNAVAILABLE("changetrantime", "chtt", MODE_LOOK,
+	    " [-m machine] {-q qaddress [-g groupname] [-i srvid] [-s service]"
+	    " | -g groupname -i srvid -s service} newtlim"),
+	UNAVAILABLE("committrans", "commit", MODE_LOOK, " [-yes] [-g groupname] tranindex"),
 	{ "crdl", NULL, MODE_CHANGE, "m:z:b:o:", cmd_crdl, "crdl -b blocks -z device [-o offset] [-m machine] [newdevice]",
 	    "Create an entry in the universal device list; the first one creates the device." },
 	{ "crlog", NULL, MODE_CHANGE, "m:", cmd_crlog, "crlog [-m machine]", "Create the transaction log of a machine." },
@@ -75,6 +137,7 @@ static const struct command table[] = {
 	    "Remove an entry from the universal device list." },
 	{ "dslog", NULL, MODE_CHANGE, "m:y::", cmd_dslog, "dslog [-yes] [-m machine]",
 	    "Remove the transaction log of a machine." },
+	UNAVAILABLE("dumptlog", "dl", MODE_ANY, " [-z config] [-o offset] [-n filename] [-g groupname]"),
 	{ "echo", "e", MODE_ANY, "", cmd_echo, "echo [{off|on}]",
 	    "Repeat input lines; without an argument: the other way." },
 	{ "help", "h", MODE_ANY, "", cmd_help, "help [{command|all}]", "Show the commands." },
@@ -91,9 +154,14 @@ static const struct command table[] = {
 	{ "printservice", "psc", MODE_LOOK, "m:g:i:a:q:s:", cmd_psc,
 	    "printservice [-m machine] [-g groupname] [-i srvid] [-a {0|1|2}] [-q qaddress] [-s service]",
 	    "Show the services." },
+	UNAVAILABLE("printtrans", "pt", MODE_LOOK, " [-m machine] [-g groupname]"),
 	{ "quit", "q", MODE_ANY, "", cmd_quit, "quit", "End the session." },
 	{ "serverparms", "srp", MODE_LOOK, "g:i:", cmd_serverparms, "serverparms -g groupname -i srvid",
 	    "Show the parameters of a server." },
+	UNAVAILABLE("resume", "res", MODE_LOOK, " {-q qaddress | -g groupname | -i srvid | -s service | all}"),
+	UNAVAILABLE("suspend", "susp", MODE_LOOK, " {-q qaddress | -g groupname | -i srvid | -s service | all}"),
+	UNAVAILABLE("unadvertise", "unadv", MODE_LOOK,
+	    " {-q qaddress [-g groupname] [-i srvid] | -g groupname -i srvid} service"),
 	{ "verbose", "v", MODE_ANY, "", cmd_verbose, "verbose [{off|on}]",
 	    "Say more; without an argument: the other way." },
 };
@@ -192,6 +260,7 @@ main(int argc, char **argv)
 		fprintf(stderr, "tmadmin - atmiq, Version %s\n", ATMIQ_VERSION);
 	if (commands_open(&r, table, sizeof table / sizeof *table, STDIN_FILENO, &a) != 0)
 		return 1;
+	r.check = options_check;
 	r.mode = mode_choose(&a, read_only, config, &r.mode_name);
 	if (r.mode & MODE_LOOK)
 		join(&a, clientid1, sizeof clientid1);

@@ -1,6 +1,7 @@
 /*
  * Commands about qmadmin itself.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "session.h"
@@ -37,10 +38,29 @@ cmd_quit(struct session *s, const struct args *a)
 	return 0;
 }
 
-/* A command that scripts know and we do not carry out yet must not look like a typing error, nor like success. */
+/*
+ * A command that scripts know and we do not carry out yet must not look like a typing error, nor like success.  Its
+ * answers are taken as if it were there, or they would be run as commands.
+ */
 int
 cmd_unavailable(struct session *s, const struct args *a)
 {
+	static const struct { const char *name, *prompt; } asks[] = { { "qchangeprio", "New priority:" },
+		{ "qchangequeue", "New queue name:" }, { "qchangetime", "New availability time:" },
+		{ "qchangeexptime", "New expiration time:" } };
+	char *answer;
+
+	for (size_t i = 0; i < sizeof asks / sizeof asks[0]; i++) {
+		if (strcmp(a->name, asks[i].name) != 0)
+			continue;
+		if (a->argc == 0) {
+			if (ask(s, asks[i].prompt, NULL, &answer) != 0)
+				break;
+			free(answer);
+		}
+		if (!args_flag(a, 'y'))
+			(void)ask_yes(s, "Change %s messages", s->criteria.n > 0 ? "the selected" : "all");
+	}
 	say_error(s, 0, "%s: not available in this version", a->name);
 	return -1;
 }

@@ -137,7 +137,7 @@ mistakes_have_their_numbers_and_the_rest_goes_on(void)
 	complains(g, "qspc T 61001 100 6 4 9 30 ERR n x\nqspc T 61001 4 6 4 9 30 ERR n 16\nqspc S 61001 100 6 4 9 30 ERR n 16\n"
 	    "qspc T 61001 1000 6 4 9 30 ERR n 16\nqopen NONE\nqopen S\nqcr Q fifo none 0 x 100% 0 ''\nqcr Q fifo none 0 0 5x 0 ''\n"
 	    "qcr Q fifo none 0 0 xm 0 ''\nqcr Q fifo none 0 0 0% 0 ''\nqcr Q fifo none 0 0 5m 1% ''\nqcr Q fifo none 0 0 5m 5 ''\n"
-	    "qcr Q fifo none 0 0 5m 0 ''\nqset Q\nqlist\nqdltm -y\nqcp 10\nqspch \"\"\nq\n",
+	    "qcr Q fifo none 0 0 5m 0 ''\nqset Q\nqlist\nqdltm -y\nqcp -y 10\nqspch \"\"\nq\n",
 	    "QM_CAT:1505: ERROR: blocking factor \"x\" is not a number from 1 on\n"
 	    "ERROR: 4 pages do not cover the overhead of a queue space with 6 queues: one page, and one for each queue\n"
 	    "ERROR: Create queue space: @/QUE: there is a qspace of the name S already\n"

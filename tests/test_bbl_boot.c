@@ -515,6 +515,19 @@ tmadmin_shows_columns_that_scripts_cut(void)
 	CU_ASSERT_TRUE(says("\tCurrent number of servers: 4\n"));
 	CU_ASSERT_TRUE(says("TMADMIN_CAT:111"));
 	CU_ASSERT_TRUE(says("TMADMIN_CAT:112"));
+	CU_ASSERT_EQUAL(sh("printf 'pt\\nabort -yes 0\\ncommittrans -g NONE 1\\ndl -n x\\nadv -q a b\\nq\\n' | tmadmin"), 0);
+	CU_ASSERT_TRUE(says("109: ERROR: printtrans: not available in this version") &&
+	    says("aborttrans: not available") && says("committrans: not available") && says("dumptlog: not available") &&
+	    says("advertise: not available") && !says("111:") && !says("112:"));
+	CU_ASSERT_EQUAL(sh("printf 'help pt\\n' | tmadmin"), 0);
+	CU_ASSERT_TRUE(says("printtrans [-m machine] [-g groupname]") && says("Not available in this version."));
+	/* what can match nothing is a mistake, and no table */
+	CU_ASSERT_EQUAL(sh("printf 'psr -i abc\\npsr -i 1x\\npsr -g NONE\\npsc -a 7\\npsr -m NONE\\nd -i x\\nq\\n' | tmadmin"), 0);
+	CU_ASSERT_TRUE(says("112: ERROR: Invalid option to printserver: -i abc is not a server id; syntax: printserver ") &&
+	    says("-i 1x is not") && says("-g NONE is not in section GROUPS") && says("-a 7 is none of") &&
+	    says("-m NONE is not in section MACHINES") && says("Invalid option to default: -i x is not") && !says("Prog Name"));
+	CU_ASSERT_EQUAL(sh("printf 'psr -i 29\\nd -i 1\\nd -i \"*\"\\nq\\n' | tmadmin"), 0);
+	CU_ASSERT_TRUE(says("Prog Name") && !says("112:"));	/* nobody has that number now */
 	CU_ASSERT_EQUAL(sh("printf 'crlog\\n' | tmadmin -r"), 0);
 	CU_ASSERT_TRUE(says("crlog cannot be used in read-only mode"));
 	application_done();

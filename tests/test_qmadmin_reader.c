@@ -191,6 +191,26 @@ mistakes_are_answered_and_the_session_goes_on(void)
 	given_done();
 }
 
+/* Scripts answer what it asks, and no answer must be run as a command. */
+static void
+a_command_that_is_not_available_takes_its_answers(void)
+{
+	given_input("qch\ny\nverbose\ny\nverbose\n");
+	snprintf(s.space, sizeof s.space, "S");
+	CU_ASSERT_EQUAL(console_line(&s.con, "qchangequeue"), -1);
+	CU_ASSERT_EQUAL(console_line(&s.con, "qchangetime"), -1);
+	CU_ASSERT_EQUAL(console_line(&s.con, "qce -y +0"), -1);
+	CU_ASSERT_TRUE(complained("qchangequeue: not available in this version"));
+	CU_ASSERT_TRUE(complained("qchangetime: not available in this version"));
+	CU_ASSERT_TRUE(complained("qchangeexptime: not available in this version"));
+	CU_ASSERT_FALSE(s.con.verbose);
+	run_all();
+	CU_ASSERT_TRUE(s.con.verbose);		/* what follows is a command again */
+	CU_ASSERT_EQUAL(console_line(&s.con, "qcp"), -1);
+	CU_ASSERT_TRUE(complained("the input ended where an answer to \"New priority:\" was expected"));
+	given_done();
+}
+
 static void
 help_knows_every_command(void)
 {
@@ -225,7 +245,8 @@ main(void)
 		UNIT(empty_line_repeats_the_command_before), UNIT(question_is_asked_until_a_required_value_comes),
 		UNIT(empty_answer_takes_the_default), UNIT(positionals_come_first_and_the_rest_is_asked_for),
 		    UNIT(qscan_keeps_criteria),
-		UNIT(mistakes_are_answered_and_the_session_goes_on), UNIT(help_knows_every_command),
+		UNIT(mistakes_are_answered_and_the_session_goes_on), UNIT(a_command_that_is_not_available_takes_its_answers),
+		UNIT(help_knows_every_command),
 		UNIT(shell_lines_do_not_take_our_input) };
 
 	return unit_run("qmadmin's reader", tests, UNIT_COUNT(tests));
