@@ -7,18 +7,19 @@
 
 #include "wirebuf.h"
 
-static size_t
+static const uint8_t mechanism[20] = "NULL";
+
+static size_t	/* name: its length in front */
 command_frame(uint8_t *to, const char *name, const void *rest, size_t n)
 {
-	size_t len = strlen(name);
+	size_t len = 1 + (size_t)name[0];
 
 	to[0] = ZMTP_COMMAND;
-	to[1] = (uint8_t)(1 + len + n);
-	to[2] = (uint8_t)len;
-	memcpy(to + 3, name, len);
+	to[1] = (uint8_t)(len + n);
+	memcpy(to + 2, name, len);
 	if (n > 0)
-		memcpy(to + 3 + len, rest, n);
-	return 3 + len + n;
+		memcpy(to + 2 + len, rest, n);
+	return 2 + len + n;
 }
 
 size_t
@@ -31,15 +32,13 @@ zmtp_hello(uint8_t *to)
 
 	memset(to, 0, ZMTP_GREETING);
 	memcpy(to, signature, sizeof signature);
-	memcpy(to + sizeof signature, "NULL", 4);
-	return ZMTP_GREETING + command_frame(to + ZMTP_GREETING, "READY", metadata, sizeof metadata);
+	memcpy(to + sizeof signature, mechanism, sizeof mechanism);
+	return ZMTP_GREETING + command_frame(to + ZMTP_GREETING, "\005READY", metadata, sizeof metadata);
 }
 
 bool
 zmtp_greeting_good(const uint8_t g[ZMTP_GREETING])
 {
-	static const uint8_t mechanism[20] = "NULL";
-
 	return g[0] == 0xff && (g[9] & 1) != 0 && g[10] >= 3 && memcmp(g + 12, mechanism, sizeof mechanism) == 0;
 }
 
@@ -92,7 +91,7 @@ zmtp_command(const uint8_t *body, size_t n)
 size_t
 zmtp_ping(uint8_t to[32])
 {
-	return command_frame(to, "PING", "\0\0", 2);	/* no time to live: it is we who watch */
+	return command_frame(to, "\004PING", "\0\0", 2);	/* no time to live: it is we who watch */
 }
 
 size_t
@@ -102,5 +101,5 @@ zmtp_pong(uint8_t to[32], const uint8_t *ping, size_t n)
 
 	if (n < BEFORE_CONTEXT || n > BEFORE_CONTEXT + CONTEXT_MAX)
 		return 0;
-	return command_frame(to, "PONG", ping + BEFORE_CONTEXT, n - BEFORE_CONTEXT);
+	return command_frame(to, "\004PONG", ping + BEFORE_CONTEXT, n - BEFORE_CONTEXT);
 }
