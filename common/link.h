@@ -45,7 +45,7 @@ struct link_body { const void *p; size_t n; void (*release)(void *p, void *hint)
 /* --- server --- */
 struct link_server;
 /* Bind; ipc: a leftover socket file is replaced, and the file gets mode `perm`.  LINK_FAIL: errno; ENAMETOOLONG when
- * the path does not fit a socket address (107 bytes). */
+ * the path does not fit a socket address (107 bytes), EADDRINUSE when a living process listens there. */
 int link_server_open(const char *endpoint, unsigned perm, struct link_server **out);
 /* The next request.  LINK_TIMEOUT when none came by the deadline, or when wake_fd (-1: none) became readable. */
 int link_server_recv(struct link_server *s, struct link_msg *m, int64_t deadline_us, int wake_fd);

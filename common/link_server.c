@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -54,13 +56,53 @@ set_options(void *socket)
 	return link_set_int(socket, ZMQ_TCP_KEEPALIVE, 1);
 }
 
-static int	/* Only a socket file may be replaced: anything else was not left by us. */
+static bool	/* A zombie listens no more. */
+process_lives(pid_t pid)
+{
+	char path[64], text[512], *state;
+	FILE *f;
+	size_t n;
+
+	snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+	if ((f = fopen(path, "re")) == NULL)
+		return false;
+	n = fread(text, 1, sizeof text - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	return (state = strrchr(text, ')')) != NULL && strlen(state) > 2 && state[2] != 'Z';
+}
+
+/* Who made the socket, if that process lives: a child of it that did not exec may hold the socket, and hears nothing. */
+static pid_t
+listener(const char *path)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	struct ucred who = { .pid = 0 };
+	socklen_t size = sizeof who;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
+	if (fd < 0)
+		return 0;
+	if (connect(fd, (struct sockaddr *)&a, sizeof a) != 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0)
+		who.pid = 0;
+	close(fd);
+	return who.pid > 0 && process_lives(who.pid) ? who.pid : 0;
+}
+
+static int	/* Only a socket file that nobody listens at may be replaced. */
 check_leftover(const char *path)
 {
 	struct stat st;
 
-	if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
+	if (lstat(path, &st) != 0)
+		return 0;
+	if (!S_ISSOCK(st.st_mode)) {
 		errno = EEXIST;
+		return -1;
+	}
+	if (listener(path) != 0) {
+		errno = EADDRINUSE;
 		return -1;
 	}
 	return 0;

@@ -558,7 +558,7 @@ a_socket_file_that_is_taken_away_is_made_again(void)
 static void
 a_leftover_socket_is_replaced_and_other_files_are_not(void)
 {
-	struct link_server *s;
+	struct link_server *s, *second;
 	struct stat st;
 	pid_t pid;
 	int fd;
@@ -570,6 +570,9 @@ a_leftover_socket_is_replaced_and_other_files_are_not(void)
 	kill_and_wait(pid);
 	CU_ASSERT_EQUAL(access(endpoint + 6, F_OK), 0);
 	s = server();
+	CU_ASSERT_EQUAL(link_server_open(endpoint, 0600, &second), LINK_FAIL);	/* not from one who listens */
+	CU_ASSERT_EQUAL(errno, EADDRINUSE);
+	CU_ASSERT_EQUAL(access(endpoint + 6, F_OK), 0);
 	link_server_close(s);
 	fd = open(endpoint + 6, O_CREAT | O_WRONLY, 0600);
 	close(fd);

@@ -1,0 +1,112 @@
+/*
+ * story_mishaps - programs that are killed in the middle, or started where another one runs.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "given.h"
+
+#define QUEUE "qcreate ORDERS fifo none 2 0 100% 0% \"\"\n"
+
+static bool
+can_put(void *queue)
+{
+	TPQCTL ctl = { .flags = TPNOFLAGS };
+
+	return tpenqueue("QSPACE", queue, &ctl, NULL, 0, 0) != -1;
+}
+
+
+static void
+a_qmadmin_that_is_killed_leaves_nothing_behind(void)
+{
+	struct given *g = given_system(&(struct given_conf){ .queues = QUEUE });
+	char *out;
+
+	tpterm();
+	for (int running = 1; running >= 0; running--) {
+		if (!running)
+			given_shutdown(g);
+		given_write(g, "half", "mkfifo pipe; qmadmin <pipe >qm 2>&1 & pid=$!; exec 3>pipe\n"
+		    "printf 'qopen QSPACE\\nqcreate HALF\\nfifo\\n' >&3\n"
+		    "until grep -q -i out-of-order qm; do :; done; kill -9 $pid; rm -f pipe qm\n");
+		free(given_ok(g, NULL, "timeout 20 sh ./half"));
+		out = given_qmadmin(g, "qinfo\nqcreate WHOLE fifo none 2 30 80% 0% \"\"\nqdestroy -y WHOLE\n");
+		CU_ASSERT_FALSE(has(out, "HALF"));
+		free(out);
+	}
+	given_boot(g);
+	given_done(g);
+}
+
+/* One that is started by hand beside the one that BBL knows must not take its place, not even for a moment. */
+static void
+a_second_queue_manager_by_hand_is_sent_away(void)
+{
+	struct given *g = given_system(&(struct given_conf){ .queues = QUEUE });
+	pid_t pid = given_pid(g, "TMQUEUE", 0);
+	struct ran r = given_run(g, NULL, "TMQUEUE -g 2 -i 1 -s QSPACE:TMQUEUE");
+
+	CU_ASSERT_TRUE(r.status > 0);
+	CU_ASSERT_TRUE(given_logged(g, "cannot listen at") && given_logged(g, "in use"));
+	ran_free(&r);
+	tpterm();
+	put("ORDERS", "two boxes of nails");
+	CU_ASSERT_EQUAL(given_pid(g, "TMQUEUE", 0), pid);
+	given_done(g);
+}
+
+/* Whoever has the space: the queue manager stands by until it is free. */
+static void
+a_lock_that_another_process_holds_is_waited_for(void)
+{
+	struct given *g = given_system(&(struct given_conf){ .queues = QUEUE });
+	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	char path[300];
+	int fd;
+
+	tpterm();
+	given_shutdown(g);
+	snprintf(path, sizeof path, "%s/QUE.d/QSPACE/lock", given_dir(g));
+	CU_ASSERT_TRUE_FATAL((fd = open(path, O_RDWR | O_CLOEXEC)) >= 0 && fcntl(fd, F_OFD_SETLK, &l) == 0);
+	given_boot(g);
+	CU_ASSERT_EQUAL(given_count(g, "TMQUEUE"), 1);
+	close(fd);
+	CU_ASSERT_TRUE(wait_until(can_put, "ORDERS", 10));
+	given_done(g);
+}
+
+/* BBL does what it was told, and the next tmboot finds it done or under way. */
+static void
+a_tmboot_that_is_killed_is_repeated(void)
+{
+	struct given *g = given_system(&(struct given_conf){ .queues = QUEUE, .not_booted = true,
+	    .server_source = "#include <fcntl.h>\n#include <unistd.h>\n#include \"atmi.h\"\nint tpsvrinit(int c, char **v)\n{\n"
+		"\tclose(creat(\"started\", 0600));\n\twhile (access(\"go\", F_OK) != 0)\n\t\tusleep(1000);\n\t(void)c;\n\t(void)v;\n\treturn 0;\n}\n"
+		"void SVC(TPSVCINFO *m)\n{\n\ttpreturn(TPSUCCESS, 0, m->data, 0, 0);\n}\n",
+	    .server_services = "-s SVC" });
+
+	given_write(g, "half", "tmboot -y >boot.out 2>&1 & pid=$!\nuntil [ -e started ]; do :; done; kill -9 $pid\n");
+	free(given_ok(g, NULL, "timeout 20 sh ./half"));
+	given_write(g, "go", "now\n");
+	given_boot(g);
+	put("ORDERS", "two boxes of nails");
+	CU_ASSERT_EQUAL(given_count(g, "BBL"), 1);
+	CU_ASSERT_EQUAL(given_count(g, "TMQUEUE"), 1);
+	CU_ASSERT_EQUAL(given_count(g, "server"), 1);
+	given_done(g);
+}
+
+int
+main(void)
+{
+	static const struct unit_test tests[] = {
+		UNIT(a_qmadmin_that_is_killed_leaves_nothing_behind),
+		UNIT(a_second_queue_manager_by_hand_is_sent_away),
+		UNIT(a_lock_that_another_process_holds_is_waited_for),
+		UNIT(a_tmboot_that_is_killed_is_repeated),
+	};
+
+	return unit_run("mishaps", tests, UNIT_COUNT(tests));
+}
