@@ -134,7 +134,7 @@ static void
 tables_tell(struct qspace *qs)
 {
 	struct dirent *e;
-	char path[4400];
+	char path[4400], text[4420];
 	DIR *d = opendir(qs->dir);
 
 	while (d != NULL && (e = readdir(d)) != NULL) {
@@ -144,8 +144,8 @@ tables_tell(struct qspace *qs)
 		if (n < 3 || strcmp(e->d_name + n - 3, ".db") != 0 || table_opens(path))
 			continue;
 		qs->env.trouble[0] = '\0';
-		strcat(path, " is damaged");
-		env_trouble(qs, path);
+		snprintf(text, sizeof text, "%s is damaged", path);
+		env_trouble(qs, text);
 		ulog("QM_CAT:1350: ERROR: queue space %s: table %s: put back the whole directory, logs and tables, from one "
 		    "backup, or destroy the space and create it anew", qs->params.name, path);
 	}
