@@ -259,7 +259,7 @@ fake_application(void)
 {
 	struct fake *f = calloc(1, sizeof *f);
 
-	strcpy(f->dir, "/tmp/atmiqXXXXXX");
+	snprintf(f->dir, sizeof f->dir, "/tmp/atmiqXXXXXX");
 	if (mkdtemp(f->dir) == NULL)
 		abort();
 	snprintf(f->tuxconfig, sizeof f->tuxconfig, "%s/tuxconfig", f->dir);
