@@ -1,13 +1,16 @@
 /*
- * link - sockets between processes.  The only code that knows ZeroMQ.
+ * link - sockets between processes.  The only code that knows ZeroMQ and its protocol.
  *
  * A server binds one endpoint and answers many clients; a client connects to one server and may have many requests in
  * flight.  A message is a header frame and at most one body frame.  Endpoints are "ipc://PATH" or "tcp://HOST:PORT".
  *
- * Death of a peer is noticed at once when its process dies (the socket closes) and within 2 s when it hangs (heartbeats
- * in the background, no traffic of ours).  Nothing is queued for a server that is not there: a send waits for the
- * connection up to its deadline, so LINK_TIMEOUT or LINK_GONE from a send means surely not sent.  Once LINK_GONE came
- * from a receive, all that was in flight has an unknown outcome and the client must be closed and opened anew.
+ * Death of a peer is noticed at once when its process dies (the socket closes).  A server that hangs is noticed within
+ * 2 s by a client that waits in link_client_recv() or link_wait() (it sends a PING, which a busy server answers all the
+ * same); a client that hangs is not, it just does not read.
+ *
+ * Nothing is queued for a server that is not there: a send waits for the connection up to its deadline, so LINK_TIMEOUT
+ * or LINK_GONE from a send means surely not sent.  Once LINK_GONE came from a receive, all that was in flight has an
+ * unknown outcome and the client must be closed and opened anew.
  *
  * Threads    One thread at a time may use an object.  Different objects may be used by different threads.
  * Fork       A child must not touch objects made before the fork (it may close them: nothing is sent); new ones work.
@@ -64,7 +67,7 @@ int link_client_open(const char *endpoint, struct link_client **out);	/* does no
 int link_client_send(struct link_client *c, const void *head, size_t head_len, const struct link_body *body,
     int64_t deadline_us);
 int link_client_recv(struct link_client *c, struct link_msg *m, int64_t deadline_us);
-void link_client_close(struct link_client *c);	/* never waits; what is unsent is dropped; NULL is fine */
+void link_client_close(struct link_client *c);	/* never waits; NULL is fine */
 
 /* Wait until one of the servers or clients has something to receive (or a client lost its server), or wake_fd is
  * readable, or the deadline.  ready[i] is set for each.  Returns how many are ready (0: deadline or wake_fd), or

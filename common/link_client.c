@@ -37,7 +37,6 @@ enum state { ABSENT, HELLO, UP, GONE };
 struct link_client {
 	enum state state;
 	int fd;				/* -1 while ABSENT */
-	unsigned generation;
 	int64_t heard_us, pinged_us;	/* last byte (or request) seen; PING sent since then, or 0 */
 	bool greeted, complete;		/* the peer's greeting is read; head and body are a whole message */
 	zmq_msg_t head, body;		/* the message that is coming in */
@@ -70,7 +69,6 @@ link_client_open(const char *endpoint, struct link_client **out)
 	memset(c, 0, offsetof(struct link_client, buffer));
 	snprintf(c->endpoint, sizeof c->endpoint, "%s", endpoint);
 	c->fd = -1;
-	c->generation = link_generation();
 	zmq_msg_init(&c->head);
 	zmq_msg_init(&c->body);
 	*out = c;
@@ -205,12 +203,6 @@ digest(struct link_client *c)
 	return 1;
 }
 
-static void	/* No more comes; what is whole has been handed out. */
-lost(struct link_client *c)
-{
-	c->state = GONE;
-}
-
 static int	/* One read(2).  LINK_OK: something came; LINK_TIMEOUT: nothing there; LINK_GONE. */
 drink(struct link_client *c)
 {
@@ -271,9 +263,9 @@ advance(struct link_client *c)
 		if (rc < 0) {
 			ulog("LIBATMIQ_CAT:102: WARN: The server on %s does not speak our protocol; the connection is closed",
 			    c->endpoint);
-			lost(c);
+			c->state = GONE;
 		} else if ((rc = drink(c)) == LINK_GONE) {
-			lost(c);
+			c->state = GONE;
 		} else if (rc != LINK_OK) {
 			return rc;
 		}
@@ -298,7 +290,7 @@ feel_pulse(struct link_client *c)
 	if (c->pinged_us == 0)
 		return c->heard_us + LINK_HEARTBEAT_MS * 1000;
 	if (now - c->pinged_us >= LINK_SILENCE_MS * 1000)
-		lost(c);
+		c->state = GONE;
 	return c->pinged_us + LINK_SILENCE_MS * 1000;
 }
 
@@ -369,7 +361,7 @@ say_hello(struct link_client *c)
 	return send(c->fd, hello, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
 }
 
-static int	/* LINK_OK once UP; LINK_TIMEOUT, LINK_INTR.  A server that goes away meanwhile is one that is not there yet. */
+static int	/* LINK_OK once UP; LINK_TIMEOUT, LINK_INTR.  A server that goes away meanwhile is not there yet. */
 connect_by(struct link_client *c, int64_t deadline_us)
 {
 	struct pollfd none;
@@ -443,7 +435,7 @@ send_all(struct link_client *c, struct iovec *v, int count, int64_t deadline_us)
 		if (rc == LINK_OK || (rc == LINK_INTR && begun))
 			continue;
 		if (begun)
-			lost(c);
+			c->state = GONE;
 		return rc;
 	}
 	return LINK_OK;
