@@ -110,7 +110,7 @@ enum table { T_ORDER, T_DELAYED, T_EXPIRY, T_CORRID, T_ALIAS, N_MESSAGE_TABLES,
 	T_MESSAGES };		/* segment.c has it; a name for log lines */
 struct keeper;
 struct segment;
-struct segments { struct segment *all, *current; uint32_t next_no; bool full; int64_t looked_us; };
+struct segments { struct segment *all, *current, *open; unsigned n_open; uint32_t next_no; bool full; int64_t looked_us; };
 struct room {			/* what the next messages need is there: */
 	const struct segment *segment;
 	int messages;
@@ -156,6 +156,7 @@ void recovery_tell(struct qspace *qs, const char *trouble);	/* it failed, troubl
 
 /* --- segment.c: the messages table, in files of one heap region each --- */
 
+extern unsigned segments_open_max;	/* files open at a time; tests lower it */
 int segments_load(struct qspace *qs);
 void segments_close(struct qspace *qs, uint32_t flags);
 int segments_begin(struct qspace *qs);	/* at the beginning of a batch */

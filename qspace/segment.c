@@ -35,8 +35,11 @@ struct segment {
 	uint64_t batch;			/* the batch that saved these: */
 	int64_t saved_records, saved_weight;
 	struct segment *touched_next;
+	struct segment *prev, *next;	/* of those whose file is open: the one that was used last is at the end */
 	UT_hash_handle hh;
 };
+
+unsigned segments_open_max = 64;	/* files, whatever is stored */
 
 static void
 segment_name(char *to, size_t size, bool np, uint32_t no)
@@ -83,18 +86,31 @@ segment_open(struct qspace *qs, bool np, struct segment *s)
 	char name[32];
 	int rc;
 
-	if (s->db != NULL)
+	if (s->db != NULL) {
+		if (s->next != NULL) {
+			DL_DELETE(qs->env.seg[np].open, s);
+			DL_APPEND(qs->env.seg[np].open, s);
+		}
 		return 0;
+	}
 	segment_name(name, sizeof name, np, s->no);
-	rc = env_db_open(qs, name, DB_HEAP, np, true, &s->db);
-	return rc == 0 ? 0 : batch_dead(qs, rc);
+	if ((rc = env_db_open(qs, name, DB_HEAP, np, true, &s->db)) != 0)
+		return batch_dead(qs, rc);
+	DL_APPEND(qs->env.seg[np].open, s);
+	qs->env.seg[np].n_open++;
+	return 0;
 }
 
 static int
 segment_close(struct qspace *qs, bool np, struct segment *s, uint32_t flags)
 {
-	int rc = s->db == NULL ? 0 : s->db->close(s->db, flags);
+	int rc;
 
+	if (s->db == NULL)
+		return 0;
+	DL_DELETE(qs->env.seg[np].open, s);
+	qs->env.seg[np].n_open--;
+	rc = s->db->close(s->db, flags);
 	s->db = NULL;
 	return rc == 0 || qs->env.panicked ? 0 : segment_error(qs, np, s, "close", rc);
 }
@@ -246,12 +262,30 @@ segment_remove_one(struct qspace *qs)
 	return 0;
 }
 
+static int	/* Each open file is a descriptor: those that were used longest ago are closed. */
+segments_rest(struct qspace *qs)
+{
+	struct segments *g = &qs->env.seg[0];
+	struct segment *s, *next;
+	int rc = 0;
+
+	for (s = g->open; s != NULL && g->n_open > segments_open_max && rc == 0; s = next) {
+		next = s->next;
+		if (s != g->current)
+			rc = segment_close(qs, false, s, DB_NOSYNC);
+	}
+	return rc;
+}
+
 int
 segments_begin(struct qspace *qs)
 {
 	struct segments *g = qs->env.seg;
 	int64_t now;
 	int rc;
+
+	if (g[0].n_open > segments_open_max && (rc = segments_rest(qs)) != 0)
+		return rc;
 
 	if ((g[0].current == NULL || g[0].full) && (rc = segment_choose(qs, false)) != 0)
 		return rc;

@@ -3,6 +3,8 @@
  */
 #include "given_space.h"
 
+#include <dirent.h>
+
 static void
 first_in_first_out(void)
 {
@@ -382,6 +384,27 @@ segment_files(const struct given_space *g)
 	return n;
 }
 
+extern unsigned segments_open_max;
+
+static int	/* of this process, for segments */
+open_descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	struct dirent *e;
+	char to[512];
+	ssize_t len;
+	int n = 0;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(d);
+	while ((e = readdir(d)) != NULL)
+		if ((len = readlinkat(dirfd(d), e->d_name, to, sizeof to - 1)) > 0) {
+			to[len] = '\0';
+			n += strstr(to, "/messages.") != NULL;
+		}
+	closedir(d);
+	return n;
+}
+
 static void	/* Hundreds of MB in and out: the room is used again, given back in the end, and every body is right. */
 segments_fill_and_empty(void)
 {
@@ -389,7 +412,8 @@ segments_fill_and_empty(void)
 	struct given_space *g;
 	char *body = malloc(200000);
 	struct qmsg_in in = text("");
-	int made = 0, taken = 0, files;
+	int made = 0, taken = 0, files, most = 0, open_files;
+	unsigned usual = segments_open_max;
 	uint8_t id[TMMSGIDLEN];
 	struct qmsg *m;
 
@@ -399,6 +423,7 @@ segments_fill_and_empty(void)
 	memset(body, 'b', 200000);
 	in.body = body;
 	in.body_len = 200000;
+	segments_open_max = 2;
 	for (int round = 0; round < 6; round++) {
 		for (int i = 0; i < 60; i++) {		/* 12 MB a batch, more than a segment in all */
 			begin(g);
@@ -417,7 +442,16 @@ segments_fill_and_empty(void)
 			CU_ASSERT_EQUAL(m->body[199999], 'b');
 			qmsg_free(m);
 		}
+		begin(g);
+		commit(g);
+		files = segment_files(g);
+		most = files > most ? files : most;
+		for (int i = 0; (open_files = open_descriptors()) > 2 && i < 500; i++)	/* a checkpoint opens some for itself */
+			usleep(10000);
+		CU_ASSERT_TRUE(open_files >= 1 && open_files <= 2);
 	}
+	CU_ASSERT_TRUE(most > 3);
+	segments_open_max = usual;
 	CU_ASSERT_EQUAL(taken, made);
 	for (int i = 0; i < 100 && segment_files(g) > 3; i++) {
 		begin(g);
