@@ -109,6 +109,13 @@ struct wire_qwait {
 
 struct wire_cancel { uint64_t reqid; uint64_t target; };
 
+/*
+ * Why a transaction is rolled back, as the one who does it knows: a tperrno (0: because its program wanted it), the
+ * tpurcode that came with it, and a few words.  It goes with its messages to the error queue.
+ */
+#define WIRE_WHY 128
+struct wire_why { int32_t error; int64_t urcode; char text[WIRE_WHY]; };
+
 enum wire_txop { WIRE_TX_COMMIT = 1, WIRE_TX_ABORT, WIRE_TX_PREPARE, WIRE_TX_QUERY, WIRE_TX_FORGET };
 struct wire_txend {
 	uint64_t reqid;
@@ -116,6 +123,7 @@ struct wire_txend {
 	struct wire_tx tx;
 	uint8_t logged;			/* TP_CMT_LOGGED: answer after the decision */
 	struct wire_groups groups;	/* all that joined; the first one coordinates */
+	struct wire_why why;		/* of an abort; all zero: not told */
 };
 struct wire_txreply { uint64_t reqid; int32_t error, heuristic; };	/* error: 0, TPEABORT, TPETIME, TPESYSTEM ... */
 

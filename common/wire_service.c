@@ -8,19 +8,42 @@
  *                 0    10  version, kind, reqid
  *                10     4  presence mask; LOGGED is a bit of it
  *                14     1  op, enum wire_txop
- *                          then, each only if its bit is on: tx, groups (1, then 2+n each)
+ *                          then, each only if its bit is on: tx, groups (1, then 2+n each), why (4 + 8, then 2+n)
  */
-#define TXEND_MASK (HAS_TX | HAS_LOGGED | HAS_GROUPS)
+#define TXEND_MASK (HAS_TX | HAS_LOGGED | HAS_GROUPS | HAS_WHY)
+
+static bool
+has_why(const struct wire_why *why)
+{
+	return why->error != 0 || why->urcode != 0 || why->text[0] != '\0';
+}
+
+static void
+get_why(struct rd *r, bool on, struct wire_why *why)
+{
+	*why = (struct wire_why){ 0 };
+	if (!on)
+		return;
+	why->error = (int32_t)rd_u32(r);
+	why->urcode = (int64_t)rd_u64(r);
+	rd_str(r, why->text, sizeof why->text);
+	insist(r, has_why(why));
+}
 
 void
 wire_txend_encode(struct wr *w, const struct wire_txend *m)
 {
 	put_start(w, WIRE_TXEND, m->reqid);
 	wr_u32(w, bit_if(m->tx.gtrid_len != 0, HAS_TX) | bit_if(m->logged, HAS_LOGGED) |
-	    bit_if(m->groups.n != 0, HAS_GROUPS));
+	    bit_if(m->groups.n != 0, HAS_GROUPS) | bit_if(has_why(&m->why), HAS_WHY));
 	wr_u8(w, m->op);
 	put_tx(w, &m->tx);
 	put_groups(w, &m->groups);
+	if (has_why(&m->why)) {
+		wr_u32(w, (uint32_t)m->why.error);
+		wr_u64(w, (uint64_t)m->why.urcode);
+		wr_str(w, m->why.text);
+	}
 }
 
 int
@@ -36,6 +59,7 @@ wire_txend_decode(const uint8_t *p, size_t n, struct wire_txend *m)
 	insist(&r, m->op >= WIRE_TX_COMMIT && m->op <= WIRE_TX_FORGET);
 	get_tx(&r, has & HAS_TX, &m->tx);
 	get_groups(&r, has & HAS_GROUPS, &m->groups);
+	get_why(&r, has & HAS_WHY, &m->why);
 	return rd_clean_end(&r) ? 0 : -1;
 }
 

@@ -66,6 +66,22 @@ atmiq_group_service(const char *group, char *name)
 }
 
 int
+atmiq_abort(int error, long urcode, const char *why)
+{
+	int before = tperrno;
+	struct context *ctx = context_enter();
+
+	if (ctx == NULL)
+		return -1;
+	memset(&ctx->tran.why, 0, sizeof ctx->tran.why);	/* who says it here knows better */
+	tran_doom_because(ctx, error, urcode, "%s", why);
+	if (context_leave(ctx, tran_abort(ctx)) == -1)
+		return -1;
+	tperrno = before;
+	return 0;
+}
+
+int
 atmiq_service_known(char *svc)
 {
 	struct patience how = { .deadline_us = deadline_from(KNOWN_US), .noblock = true, .restart = true };

@@ -41,12 +41,14 @@ struct tran {
 	uint8_t gtrid[WIRE_GTRID_MAX];
 	int64_t deadline_us;
 	struct wire_groups groups;	/* that joined, the first one first */
+	struct wire_why why;		/* what doomed it first; all zero: nothing did */
 };
 
 /* --- contexts --- */
 struct call {				/* an open descriptor of tpacall() */
 	int cd;				/* 0: free */
 	bool intran;
+	char service[WIRE_NAME];
 	bool refused;			/* the server does not offer the service, or ends: nothing was done */
 	int64_t blocktime_us;		/* of the service, 0: none */
 	struct pending pending;
@@ -64,6 +66,7 @@ struct context {
 	struct call calls[MAX_CALLS];
 	int last_cd;
 	int64_t cltid[4];
+	char who[2 * (MAXTIDENT + 2) + 16];	/* the names given to tpinit(), for people; "": none */
 	long appkey;
 	int prio_next;			/* tpsprio: 0 none */
 	bool prio_absolute;
@@ -102,6 +105,9 @@ int call_priority(struct context *ctx, long service_prio);	/* of the next reques
 bool tran_usable(struct context *ctx);	/* false: rollback-only, or its time is over, which dooms it */
 bool tran_joins(const struct context *ctx, long flags);
 void tran_doom(struct context *ctx);
+/* The same, and what did it: told to the queue managers with the rollback.  The first one counts. */
+void tran_doom_because(struct context *ctx, int error, long urcode, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 void tran_to_wire(const struct context *ctx, struct wire_tx *tx);
 bool tran_join_group(struct context *ctx, const char *group);	/* false: a second group; the transaction is doomed */
 int tran_begin(struct context *ctx, unsigned long timeout_s);	/* these: 0 or a TPE code */

@@ -181,6 +181,8 @@ app_join(struct context *ctx, const char *usrname, const char *cltname)
 		err = TPENOENT;
 		goto done;
 	}
+	snprintf(ctx->who, sizeof ctx->who, "%s%s%s%s", *usrname != '\0' ? ", user " : "", usrname,
+	    *cltname != '\0' ? ", client " : "", cltname);
 	err = reply.status;
 	if (err != 0)
 		ulog("LIBTUX_CAT:5024: ERROR: BBL refused to let the program join: %s",

@@ -114,7 +114,7 @@ work_call(TPSVCINFO *info)
 	if (work.ended)
 		return;
 	ulog("LIBTUX_CAT:5110: ERROR: service %s returned without tpreturn() or tpforward()", work.offer->name);
-	tran_doom(svr.ctx);
+	tran_doom_because(svr.ctx, TPESVCERR, 0, "service %s returned without tpreturn()", work.offer->name);
 	reply_error(TPESVCERR);
 }
 
@@ -224,6 +224,8 @@ tpreturn(int rval, long rcode, char *data, long len, long flags)
 	pthread_mutex_lock(&svr.ctx->lock);
 	if (!ends_properly(data, len, &type, &n))
 		error = TPESVCERR;
+	if (error != 0)
+		tran_doom_because(svr.ctx, error, rcode, "service %s failed", work.offer->name);
 	autotran_end(&error);
 	if (error != 0)
 		tran_doom(svr.ctx);

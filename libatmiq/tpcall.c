@@ -61,19 +61,20 @@ call_find(struct context *ctx, int cd)
 
 /* Failures that leave a transaction rollback-only: whatever the service may have done must not be committed. */
 static void
-call_failed(struct context *ctx, bool intran, int err)
+call_failed(struct context *ctx, const char *service, bool intran, int err)
 {
 	if (intran && (err == TPETIME || err == TPESVCERR || err == TPESVCFAIL || err == TPESYSTEM || err == TPEOS ||
 	    err == TPEOTYPE || err == TPGOTSIG))
-		tran_doom(ctx);
+		tran_doom_because(ctx, err, err == TPESVCFAIL ? tpurcode : 0, "service %s: %s", service, err == TPESVCFAIL ?
+		    "failed" : tpstrerror(err));
 }
 
 /* A request that was not sent spoils the transaction only when the system is at fault. */
 static void
-call_unsent(struct context *ctx, long flags, int err)
+call_unsent(struct context *ctx, const char *service, long flags, int err)
 {
 	if (err == TPETIME || err == TPESYSTEM || err == TPEOS)
-		call_failed(ctx, tran_joins(ctx, flags), err);
+		call_failed(ctx, service, tran_joins(ctx, flags), err);
 }
 
 /* Send a request; 0 and the call is under way, or for TPNOREPLY done. */
@@ -95,6 +96,7 @@ call_send(struct context *ctx, struct call *call, char *svc, char *data, long le
 		return err;
 	if (!conn_accepts_type(s, type.type, type.subtype))
 		return TPEITYPE;
+	memcpy(call->service, m.service, sizeof call->service);
 	call->blocktime_us = s->blocktime_ms * 1000;
 	patience_of_service(how, call->blocktime_us);
 	call->intran = tran_joins(ctx, flags);
@@ -171,13 +173,15 @@ call_finish(struct context *ctx, struct call *call, char **data, long *len, long
 {
 	int err = conn_await(&ctx->conn, &call->pending, how, -1);
 	bool intran = call->intran;
+	char service[WIRE_NAME];
 
+	memcpy(service, call->service, sizeof service);
 	if (err == 0)
 		err = call_take(ctx, call, data, len, flags);
 	else if ((err == TPETIME || err == TPGOTSIG || err == TPEBLOCK) && !intran)
 		return err;
 	call_close(ctx, call);
-	call_failed(ctx, intran, err);
+	call_failed(ctx, service, intran, err);
 	return err;
 }
 
@@ -202,7 +206,7 @@ call_until_taken(struct context *ctx, char *svc, char *idata, long ilen, char **
 		memset(&once, 0, sizeof once);
 		how.noblock = noblock;
 		if ((err = call_send(ctx, &once, svc, idata, ilen, flags, &how)) != 0) {
-			call_unsent(ctx, flags, err);
+			call_unsent(ctx, svc, flags, err);
 			return err;
 		}
 		how.noblock = false;
@@ -211,7 +215,7 @@ call_until_taken(struct context *ctx, char *svc, char *idata, long ilen, char **
 		if (!once.refused || n == REFUSALS)
 			return err;
 		if ((err = conn_ask_again(&ctx->conn, svc, n > 0, &how)) != 0) {
-			call_unsent(ctx, flags, err);
+			call_unsent(ctx, svc, flags, err);
 			return err;
 		}
 	}
@@ -258,7 +262,7 @@ tpacall(char *svc, char *data, long len, long flags)
 		return context_leave(ctx, TPELIMIT);
 	memset(call, 0, sizeof *call);
 	if ((err = call_send(ctx, call, svc, data, len, flags, &how)) != 0) {
-		call_unsent(ctx, flags, err);
+		call_unsent(ctx, svc, flags, err);
 		return context_leave(ctx, err);
 	}
 	if (++ctx->last_cd <= 0)

@@ -93,7 +93,7 @@ operation_lost(struct operation *op, int err)
 		err = TPETIME;
 	}
 	if (op->in_tran)
-		tran_doom(op->ctx);
+		tran_doom_because(op->ctx, err, 0, "queue operation on %s: no answer", op->service);
 	return err;
 }
 
@@ -161,7 +161,8 @@ operation_end(struct operation *op, TPQCTL *ctl, int err)
 
 	conn_forget(&op->ctx->conn, &op->pending);
 	if (op->in_tran && (op->reply.doomed || dooms(err, diagnostic)))
-		tran_doom(op->ctx);
+		tran_doom_because(op->ctx, err, 0, "queue operation on %s: %s", op->service,
+		    diagnostic == QMEABORTED ? "QMEABORTED" : tpstrerror(err));
 	if (ctl != NULL)
 		ctl->diagnostic = diagnostic;
 	return context_leave(op->ctx, err);

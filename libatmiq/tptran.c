@@ -7,6 +7,8 @@
  *
  * Nothing is sent to begin.  Replies tell which group's queue manager opened a branch; the end is sent to those.
  */
+#include <errno.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,13 +94,29 @@ tran_doom(struct context *ctx)
 		ctx->tran.doomed = true;
 }
 
+void
+tran_doom_because(struct context *ctx, int error, long urcode, const char *fmt, ...)
+{
+	struct wire_why *why = &ctx->tran.why;
+	va_list ap;
+
+	tran_doom(ctx);
+	if (!ctx->tran.active || why->text[0] != '\0')
+		return;
+	why->error = error;
+	why->urcode = urcode;
+	va_start(ap, fmt);
+	vsnprintf(why->text, sizeof why->text, fmt, ap);
+	va_end(ap);
+}
+
 bool
 tran_usable(struct context *ctx)
 {
 	if (!ctx->tran.active)
 		return true;
 	if (clock_mono_us() >= ctx->tran.deadline_us)
-		ctx->tran.doomed = true;
+		tran_doom_because(ctx, TPETIME, 0, "transaction timed out");
 	return !ctx->tran.doomed;
 }
 
@@ -182,6 +200,8 @@ group_end(struct context *ctx, int i, enum wire_txop op, int64_t patience_us, in
 	snprintf(service, sizeof service, "..%s", ctx->tran.groups.name[i]);
 	m.reqid = p.reqid = conn_next_reqid(&ctx->conn);
 	tran_to_wire(ctx, &m.tx);
+	if (op == WIRE_TX_ABORT)
+		m.why = ctx->tran.why;
 	wr_reset(&ctx->conn.out);
 	wire_txend_encode(&ctx->conn.out, &m);
 	if ((err = conn_submit(&ctx->conn, service, "", NULL, &how, &p)) != 0)
@@ -198,12 +218,23 @@ group_end(struct context *ctx, int i, enum wire_txop op, int64_t patience_us, in
 	return err;
 }
 
+static void	/* Nothing doomed it: it is the wish of the program, which is named. */
+why_of_program(struct context *ctx)
+{
+	struct wire_why *why = &ctx->tran.why;
+
+	if (why->text[0] == '\0' && snprintf(why->text, sizeof why->text, "rolled back by its program %.24s, process %ld%s",
+	    proc_name != NULL ? proc_name : program_invocation_short_name, (long)getpid(), ctx->who) >= (int)sizeof why->text)
+		memcpy(why->text + sizeof why->text - 4, "...", 4);
+}
+
 static void
 groups_abort(struct context *ctx)
 {
 	int64_t patience_us = blocking_us(ctx) < ABORT_US ? blocking_us(ctx) : ABORT_US;
 	int i, error;
 
+	why_of_program(ctx);
 	for (i = 0; i < ctx->tran.groups.n; i++)
 		if (group_end(ctx, i, WIRE_TX_ABORT, patience_us, &error) != 0)
 			ulog("LIBTUX_CAT:5032: WARN: group %s did not hear that a transaction is rolled back; it will "

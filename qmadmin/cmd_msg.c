@@ -136,7 +136,11 @@ static const struct label message_labels[] = { { "msgid", "message", false, AS_T
 	{ "corrid", "correlation id", true, AS_TEXT }, { "type", "type", true, AS_OPTIONAL },
 	{ "subtype", "subtype", true, AS_OPTIONAL },
 	{ "enqueued", "enqueued", true, AS_TIME }, { "replyqueue", "reply queue", true, AS_OPTIONAL },
-	{ "failurequeue", "failure queue", true, AS_OPTIONAL }, { 0 } };
+	{ "failurequeue", "failure queue", true, AS_OPTIONAL }, { "from_queue", "from queue", true, AS_TEXT },
+	{ "from_msgid", "from message", true, AS_TEXT }, { "failures", "failed deliveries", true, AS_TEXT },
+	{ "first_failure", "first failure", true, AS_TIME }, { "last_failure", "last failure", true, AS_TIME },
+	{ "tperrno", "tperrno", true, AS_TEXT }, { "tpurcode", "tpurcode", true, AS_TEXT },
+	{ "reason", "reason", true, AS_TEXT }, { 0 } };
 
 static void
 list_page(struct session *s, const struct document *page, void *arg)

@@ -12,6 +12,7 @@
  * go.
  */
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ static const struct { const char *name; unsigned next; } states[] = {
 	[BR_COMMITTED] = { "committed", 0 },
 	[BR_ABORTED]   = { "aborted",   0 },
 };
+static const struct wire_why doomed = { .error = TPEABORT, .text = "the transaction could only be rolled back" };
 static const struct place in_order = { .delayed = false };
 
 static void	/* The only place that moves b->state on.  The batch's abort puts it back. */
@@ -307,7 +309,7 @@ qspace_branch_commit(struct qspace *qs, struct branch *b)
 	if (qs->batch.rc != 0)
 		return qs->batch.rc;
 	if (b->doomed)
-		return (rc = qspace_branch_rollback(qs, b)) != 0 ? rc : QMEABORTED;
+		return (rc = qspace_branch_rollback_because(qs, b, &doomed)) != 0 ? rc : QMEABORTED;
 	branch_touch(qs, b);
 	for (size_t i = 0; i < b->n; i++)
 		if ((rc = op_commit(qs, &b->op[i], now)) != 0)
@@ -321,13 +323,13 @@ qspace_branch_commit(struct qspace *qs, struct branch *b)
  * looked).
  */
 static int
-retries_spent(struct qspace *qs, struct op *op, struct oval *v, const char *reason, int64_t now)
+retries_spent(struct qspace *qs, struct op *op, struct oval *v, const struct wire_why *why, int64_t now)
 {
 	uint32_t over = v->retries - (uint32_t)op->q->p.retries;
 	int64_t wait_s;
 
 	if (strcmp(op->q->p.name, qs->params.errorq) != 0)
-		return store_to_error_queue(qs, op->h, v, reason, now);
+		return store_to_error_queue(qs, op->h, v, why, now);
 	wait_s = over <= 1 ? 0 : over > 7 ? ERRORQ_WAIT_MAX : 1 << (over - 2);
 	if (wait_s < op->q->p.retry_delay)
 		wait_s = op->q->p.retry_delay;
@@ -338,7 +340,7 @@ retries_spent(struct qspace *qs, struct op *op, struct oval *v, const char *reas
 }
 
 static int
-op_rollback(struct qspace *qs, struct op *op, const char *reason, int64_t now)
+op_rollback(struct qspace *qs, struct op *op, const struct wire_why *why, int64_t now)
 {
 	struct held *h = op->h;
 	struct oval v;
@@ -362,24 +364,31 @@ op_rollback(struct qspace *qs, struct op *op, const char *reason, int64_t now)
 		return rc;
 	}
 	if (v.retries > (uint64_t)op->q->p.retries)
-		return retries_spent(qs, op, &v, reason, now);
+		return retries_spent(qs, op, &v, why, now);
 	if (op->q->p.retry_delay > 0)
 		return store_delay(qs, op->q, &h->key, &v, now + op->q->p.retry_delay * 1000000);
 	op->fate = FATE_BACK;
 	return store_retry(qs, &h->key, &v);
 }
 
-static int
-branch_roll_back(struct qspace *qs, struct branch *b, const char *reason)
+int
+qspace_branch_rollback_because(struct qspace *qs, struct branch *b, const struct wire_why *because)
 {
+	struct wire_why why = { .text = "transaction rolled back" };
 	int64_t now = clock_now_us();
 	int rc;
 
 	if (qs->batch.rc != 0)
 		return qs->batch.rc;
+	if (because != NULL) {
+		why = *because;
+		for (char *c = why.text; *c != '\0'; c++)	/* a peer's words, which end in the log */
+			if (!isprint((unsigned char)*c))
+				*c = '?';
+	}
 	branch_touch(qs, b);
 	for (size_t i = 0; i < b->n; i++)
-		if ((rc = op_rollback(qs, &b->op[i], reason, now)) != 0)
+		if ((rc = op_rollback(qs, &b->op[i], &why, now)) != 0)
 			return rc;
 	return branch_end(qs, b, BR_ABORTED);
 }
@@ -387,12 +396,13 @@ branch_roll_back(struct qspace *qs, struct branch *b, const char *reason)
 int
 qspace_branch_rollback(struct qspace *qs, struct branch *b)
 {
-	return branch_roll_back(qs, b, "transaction rolled back");
+	return qspace_branch_rollback_because(qs, b, NULL);
 }
 
 int
 branch_expire(struct qspace *qs, int64_t now, int max)
 {
+	static const struct wire_why late = { .error = TPETIME, .text = "transaction timed out" };
 	struct branch *b, *next;
 	int n = 0, rc;
 
@@ -404,7 +414,7 @@ branch_expire(struct qspace *qs, int64_t now, int max)
 		if (b->state != BR_ACTIVE || b->deadline_us == 0)
 			continue;
 		if (b->deadline_us <= now && n < max) {
-			if ((rc = branch_roll_back(qs, b, "transaction timed out")) != 0)
+			if ((rc = qspace_branch_rollback_because(qs, b, &late)) != 0)
 				return rc;
 			n++;
 		} else if (b->deadline_us < qs->next_deadline) {
@@ -500,7 +510,7 @@ qspace_branch_prepare(struct qspace *qs, struct branch *b, const char *coordinat
 	if (qs->batch.rc != 0)
 		return qs->batch.rc;
 	if (b->doomed)
-		return (rc = qspace_branch_rollback(qs, b)) != 0 ? rc : QMEABORTED;
+		return (rc = qspace_branch_rollback_because(qs, b, &doomed)) != 0 ? rc : QMEABORTED;
 	if ((rc = branch_check(b)) != 0)
 		return rc;
 	branch_touch(qs, b);

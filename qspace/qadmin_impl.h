@@ -23,6 +23,7 @@ struct scanned_msg {
 	struct place at;
 	bool held;
 	const struct qmsg *m;		/* without its body; body_len is right */
+	const struct origin *origin;	/* queue "": it did not come from another one */
 };
 enum { SCAN_END = 0, SCAN_STOPPED = 1 };
 /*

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "qadmin_impl.h"
+#include "tpe.h"
 
 struct victim { struct okey key; struct oval v; struct place at; };
 struct page {
@@ -22,6 +23,25 @@ static const char *
 qos_name(long qos)
 {
 	return qos == TPQQOSPERSISTENT ? "persistent" : qos == TPQQOSNONPERSISTENT ? "nonpersistent" : "default";
+}
+
+static int	/* Where a message of the error queue comes from, and why it is here. */
+show_origin(struct record *r, const struct origin *o)
+{
+	static const uint8_t unknown[TMMSGIDLEN];
+	char id[3 * TMMSGIDLEN + 1];
+	int rc;
+
+	rc = record_set(r, "from_queue", o->queue) | record_setf(r, "failures", "%u", o->retries) |
+	    record_setf(r, "first_failure", "%lld", (long long)o->first_us) |
+	    record_setf(r, "last_failure", "%lld", (long long)o->last_us) |
+	    record_setf(r, "tperrno", "%s (%d)", tpe_name(o->why.error), (int)o->why.error) |
+	    record_setf(r, "tpurcode", "%lld", (long long)o->why.urcode) | record_set(r, "reason", o->why.text);
+	if (memcmp(o->msgid, unknown, sizeof unknown) != 0) {
+		qformat_id(o->msgid, id);
+		rc |= record_set(r, "from_msgid", id);
+	}
+	return rc;
 }
 
 static int
@@ -52,6 +72,8 @@ show_message(struct qadmin *a, const struct scanned_msg *s)
 		qformat_id(m->corrid, id);
 		rc |= record_set(r, "corrid", id);
 	}
+	if (s->origin->queue[0] != '\0')
+		rc |= show_origin(r, s->origin);
 	return rc;
 }
 

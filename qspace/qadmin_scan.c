@@ -114,7 +114,7 @@ scan_one(struct qspace *qs, struct queue *q, const struct source *s, enum table 
 	struct qrecord r;
 	struct okey key;
 	struct oval v;
-	struct scanned_msg item = { .key = &key, .v = &v, .m = &r.m };
+	struct scanned_msg item = { .key = &key, .v = &v, .m = &r.m, .origin = &r.origin };
 	int rc;
 
 	if ((rc = entry_decode(qs, s, t, &key, &v, &item.at)) != 0 || (rc = head_of(qs, q, s->np, &v, &r)) != 0)

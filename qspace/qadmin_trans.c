@@ -99,8 +99,16 @@ qadmin_qcommittrans(struct qadmin *a)
 	return end_by_hand(a, qspace_branch_commit, "committed", 1500);
 }
 
+static int
+rollback_by_hand(struct qspace *qs, struct branch *b)
+{
+	static const struct wire_why why = { .error = TPEABORT, .text = "rolled back by an administrator" };
+
+	return qspace_branch_rollback_because(qs, b, &why);
+}
+
 int
 qadmin_qaborttrans(struct qadmin *a)
 {
-	return end_by_hand(a, qspace_branch_rollback, "rolled back", 1501);
+	return end_by_hand(a, rollback_by_hand, "rolled back", 1501);
 }

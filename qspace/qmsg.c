@@ -52,13 +52,31 @@ qrecord_encode(struct wr *w, const struct qrecord *r)
 		wr_str(w, m->failurequeue);
 	if (has & HAS_ORIGIN) {
 		wr_str(w, r->origin.queue);
-		wr_str(w, r->origin.reason);
+		wr_str(w, r->origin.why.text);
 		wr_u32(w, r->origin.retries);
 		wr_u64(w, (uint64_t)r->origin.first_us);
 		wr_u64(w, (uint64_t)r->origin.last_us);
+		wr_bytes(w, r->origin.msgid, TMMSGIDLEN);
+		wr_u32(w, (uint32_t)r->origin.why.error);
+		wr_u64(w, (uint64_t)r->origin.why.urcode);
 	}
 	wr_u32(w, (uint32_t)m->body_len);
 	wr_bytes(w, m->body, m->body_len);
+}
+
+static void
+origin_decode(struct rd *r, uint8_t version, struct origin *o)
+{
+	rd_str(r, o->queue, sizeof o->queue);
+	rd_str(r, o->why.text, sizeof o->why.text);
+	o->retries = rd_u32(r);
+	o->first_us = (int64_t)rd_u64(r);
+	o->last_us = (int64_t)rd_u64(r);
+	if (version < 2)
+		return;
+	rd_copy(r, o->msgid, TMMSGIDLEN);
+	o->why.error = (int32_t)rd_u32(r);
+	o->why.urcode = (int64_t)rd_u64(r);
 }
 
 static bool	/* everything up to the body */
@@ -70,7 +88,7 @@ head_decode(struct rd *r, struct qrecord *out)
 	memset(out, 0, sizeof *out);
 	version = rd_u8(r);
 	has = rd_u8(r);
-	if (version != RECORD_VERSION ||
+	if (version < 1 || version > RECORD_VERSION ||
 	    (has & ~(HAS_BODY | HAS_CORRID | HAS_REPLYQ | HAS_FAILUREQ | HAS_ORIGIN | IS_NP)))
 		return false;
 	m->flags = rd_u32(r);
@@ -95,13 +113,8 @@ head_decode(struct rd *r, struct qrecord *out)
 		rd_str(r, m->replyqueue, sizeof m->replyqueue);
 	if (has & HAS_FAILUREQ)
 		rd_str(r, m->failurequeue, sizeof m->failurequeue);
-	if (has & HAS_ORIGIN) {
-		rd_str(r, out->origin.queue, sizeof out->origin.queue);
-		rd_str(r, out->origin.reason, sizeof out->origin.reason);
-		out->origin.retries = rd_u32(r);
-		out->origin.first_us = (int64_t)rd_u64(r);
-		out->origin.last_us = (int64_t)rd_u64(r);
-	}
+	if (has & HAS_ORIGIN)
+		origin_decode(r, version, &out->origin);
 	m->persistent = !(has & IS_NP);
 	m->has_body = has & HAS_BODY;
 	m->body_len = rd_u32(r);

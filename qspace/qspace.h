@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "atmi.h"
-#include "wire.h"	/* struct document, struct record: the vocabulary of administration */
+#include "wire.h"	/* struct document, record: the vocabulary of administration; struct wire_why */
 
 #define QSPACE_NAME_MAX 15
 #define QSPACE_GTRID_MAX 32
@@ -152,8 +152,12 @@ void qspace_branch_doom(struct branch *b);	/* rollback-only from now on; operati
 bool qspace_branch_doomed(const struct branch *b);
 /* Applies all operations in the batch; the branch is gone once the batch committed.  QMEABORTED: it was doomed, and is rolled back. */
 int qspace_branch_commit(struct qspace *qs, struct branch *b);
-/* Messages return to their place (retry count, delay, error queue: durable, in the batch). */
+/*
+ * Messages return to their place (retry count, delay, error queue: durable, in the batch).  `why` goes with those whose
+ * retries are spent to the error queue, or into the log; NULL: not told.
+ */
 int qspace_branch_rollback(struct qspace *qs, struct branch *b);
+int qspace_branch_rollback_because(struct qspace *qs, struct branch *b, const struct wire_why *why);
 /* Durable in the batch: operations and coordinator.  In doubt from then on. */
 int qspace_branch_prepare(struct qspace *qs, struct branch *b, const char *coordinator);
 struct branch_info { struct branch_id id; char state[12]; char coordinator[32]; int64_t began_us, deadline_us; int64_t enqueues, dequeues; bool doomed; };

@@ -47,7 +47,7 @@ uint64_t get64(const uint8_t *from);
 
 /* --- qmsg.c: what is stored, encoded and decoded (FORMAT.md) --- */
 
-#define RECORD_VERSION 1
+#define RECORD_VERSION 2	/* 1 is read too */
 #define RECORD_HEAD_MAX 1024	/* no record's header is longer */
 struct rid { uint32_t segment, page; uint16_t slot; };
 enum { OV_NP = 1, OV_CORRID = 2, OV_ALIAS = 4 };
@@ -59,7 +59,9 @@ struct oval {			/* what the order table has of a message: all that selection nee
 	int64_t expires_us, failed_us;	/* 0: never; 0: was not rolled back yet */
 };
 struct origin {
-	char queue[TMQNAMELEN + 1], reason[64];
+	char queue[TMQNAMELEN + 1];
+	uint8_t msgid[TMMSGIDLEN];	/* as it was there; all zero: not known */
+	struct wire_why why;		/* of the last failure */
 	uint32_t retries;
 	int64_t first_us, last_us;
 }; /* queue "": none */
@@ -247,7 +249,8 @@ int store_read(struct qspace *qs, struct queue *q, const struct oval *v, struct 
 int store_delay(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, int64_t until);
 int store_retry(struct qspace *qs, const struct okey *k, const struct oval *v);	/* new value at the same place */
 int store_promote(struct qspace *qs, struct queue *q, int64_t now, int max);	/* how many were moved, or a QME code */
-int store_to_error_queue(struct qspace *qs, struct held *h, const struct oval *v, const char *reason, int64_t now);
+int store_to_error_queue(struct qspace *qs, struct held *h, const struct oval *v, const struct wire_why *why,
+    int64_t now);
 void used_add(struct qspace *qs, const struct oval *v, int by);
 int space_room(struct qspace *qs, const struct queue *q, const struct oval *v);	/* 0 or QMENOSPACE */
 int store_promote_one(

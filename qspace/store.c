@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "qspace_impl.h"
+#include "tpe.h"
 
 enum { KEY_VALUE_MAX = 1 + 8 + 1 + ORDER_KEY_MAX };
 
@@ -408,7 +409,7 @@ store_promote(struct qspace *qs, struct queue *q, int64_t now, int max)
 /* The message gets a new identity on the error queue, eligible at once; where it came from and why goes with it. */
 static int
 error_queue_put(struct qspace *qs, struct queue *errq, struct held *h, const struct oval *v, const struct qmsg *m,
-    const char *reason, int64_t now)
+    const struct wire_why *why, int64_t now)
 {
 	struct qrecord r = { .seq = space_next_seq(qs), .queue = errq->id, .m = *m };
 	struct newmsg n = { .v = *v, .available_us = now };
@@ -419,7 +420,8 @@ error_queue_put(struct qspace *qs, struct queue *errq, struct held *h, const str
 	memcpy(n.corrid, m->corrid, sizeof n.corrid);
 	memcpy(r.m.msgid, n.msgid, sizeof n.msgid);
 	snprintf(r.origin.queue, sizeof r.origin.queue, "%s", h->q->p.name);
-	snprintf(r.origin.reason, sizeof r.origin.reason, "%s", reason);
+	memcpy(r.origin.msgid, m->msgid, sizeof r.origin.msgid);
+	r.origin.why = *why;
 	r.origin.retries = v->retries;
 	r.origin.first_us = v->failed_us;
 	r.origin.last_us = now;
@@ -438,7 +440,7 @@ error_queue_put(struct qspace *qs, struct queue *errq, struct held *h, const str
 }
 
 static void
-say_deleted(struct qspace *qs, const struct held *h, const struct qmsg *m, const char *reason)
+say_deleted(struct qspace *qs, const struct held *h, const struct qmsg *m, const struct wire_why *why)
 {
 	char msgid[2 * TMMSGIDLEN + 1], corrid[2 * TMCORRIDLEN + 1];
 
@@ -447,13 +449,15 @@ say_deleted(struct qspace *qs, const struct held *h, const struct qmsg *m, const
 	for (int i = 0; i < TMCORRIDLEN; i++)
 		snprintf(corrid + 2 * i, 3, "%02x", m->corrid[i]);
 	ulog("QM_CAT:1354: WARN: queue space %s, queue %s: message %s, correlation id %s, deleted after %lu failed "
-	     "deliveries (%s): "
+	     "deliveries (tperrno %s, tpurcode %lld: %s): "
 	     "the queue space has no error queue",
-	    qs->params.name, h->q->p.name, msgid, m->flags & TPQCORRID ? corrid : "none", m->retries + 1, reason);
+	    qs->params.name, h->q->p.name, msgid, m->flags & TPQCORRID ? corrid : "none", m->retries + 1,
+	    tpe_name(why->error), (long long)why->urcode, why->text);
 }
 
 int
-store_to_error_queue(struct qspace *qs, struct held *h, const struct oval *v, const char *reason, int64_t now)
+store_to_error_queue(struct qspace *qs, struct held *h, const struct oval *v, const struct wire_why *why,
+    int64_t now)
 {
 	struct queue *errq = qs->params.errorq[0] == '\0' ? NULL : queue_find(qs, qs->params.errorq);
 	const struct place here = { .delayed = false };
@@ -466,8 +470,8 @@ store_to_error_queue(struct qspace *qs, struct held *h, const struct oval *v, co
 	if ((rc = store_remove(qs, h->q, &h->key, &h->v, &here, m->corrid)) == 0) {
 		used_add(qs, &h->v, -1);
 		if (errq == NULL) {
-			say_deleted(qs, h, m, reason);
-		} else if ((rc = error_queue_put(qs, errq, h, v, m, reason, now)) == 0) {
+			say_deleted(qs, h, m, why);
+		} else if ((rc = error_queue_put(qs, errq, h, v, m, why, now)) == 0) {
 			used_add(qs, v, 1);
 			qs->batch.enqueues--;	/* moved, not new */
 		}

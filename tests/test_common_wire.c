@@ -192,6 +192,9 @@ fill_txend(union any *a)
 	fill_tx(&a->txend.tx);
 	a->txend.logged = (uint8_t)dice(2);
 	fill_groups(&a->txend.groups);
+	a->txend.why.error = (int32_t)any_number();
+	a->txend.why.urcode = any_number();
+	fill_str(a->txend.why.text, sizeof a->txend.why.text, true);
 }
 
 static void

@@ -120,7 +120,10 @@ records_come_back_and_damaged_ones_do_not(void)
 	snprintf(r.m.type, sizeof r.m.type, "%s", "X_OCTET");
 	snprintf(r.m.subtype, sizeof r.m.subtype, "%s", "subtype");
 	snprintf(r.origin.queue, sizeof r.origin.queue, "%s", "orders");
-	snprintf(r.origin.reason, sizeof r.origin.reason, "%s", "because");
+	snprintf(r.origin.why.text, sizeof r.origin.why.text, "%s", "because");
+	r.origin.why.error = TPESVCFAIL;
+	r.origin.why.urcode = -7;
+	memset(r.origin.msgid, 0x53, sizeof r.origin.msgid);
 	r.origin.retries = 4;
 	qrecord_encode(&w, &r);
 	CU_ASSERT_TRUE_FATAL(wr_ok(&w));
@@ -130,7 +133,10 @@ records_come_back_and_damaged_ones_do_not(void)
 	CU_ASSERT_EQUAL(back.m.cltid[1], -2);
 	CU_ASSERT_STRING_EQUAL(back.m.replyqueue, "REPLIES");
 	CU_ASSERT_STRING_EQUAL(back.m.failurequeue, "FAILURES");
-	CU_ASSERT_STRING_EQUAL(back.origin.reason, "because");
+	CU_ASSERT_STRING_EQUAL(back.origin.why.text, "because");
+	CU_ASSERT_EQUAL(back.origin.why.error, TPESVCFAIL);
+	CU_ASSERT_EQUAL(back.origin.why.urcode, -7);
+	CU_ASSERT_EQUAL(memcmp(back.origin.msgid, r.origin.msgid, TMMSGIDLEN), 0);
 	CU_ASSERT_EQUAL(back.m.body_len, 5);
 	CU_ASSERT_EQUAL(memcmp(back.m.body, "hello", 5), 0);
 	CU_ASSERT_EQUAL(back.m.persistent, true);
@@ -142,6 +148,49 @@ records_come_back_and_damaged_ones_do_not(void)
 	}
 	wr_u8(&w, 0);
 	CU_ASSERT_NOT_EQUAL(qrecord_decode(w.p, w.len, &back), 0);
+	wr_free(&w);
+}
+
+/* The bytes that release 0.1.0 wrote for a message on its error queue. */
+static void
+a_record_of_version_1_is_read(void)
+{
+	struct qrecord r;
+	struct wr w = { 0 };
+
+	wr_u8(&w, 1);
+	wr_u8(&w, 1 | 16);	/* body, origin */
+	wr_u32(&w, TPQMSGID);
+	wr_u64(&w, 77);
+	wr_u32(&w, 9);
+	for (int i = 0; i < TMMSGIDLEN; i++)
+		wr_u8(&w, 0x51);
+	wr_u8(&w, 50);
+	wr_u8(&w, 0);
+	wr_u8(&w, 0);
+	wr_u64(&w, 3);		/* urcode */
+	for (int i = 0; i < 5; i++)
+		wr_u64(&w, 0);
+	wr_u64(&w, 11);
+	wr_u64(&w, 0);
+	wr_u64(&w, 0);
+	wr_str(&w, "STRING");
+	wr_str(&w, "");
+	wr_str(&w, "ORDERS");
+	wr_str(&w, "transaction rolled back");
+	wr_u32(&w, 4);
+	wr_u64(&w, 5);
+	wr_u64(&w, 6);
+	wr_u32(&w, 5);
+	wr_bytes(&w, "hello", 5);
+	CU_ASSERT_EQUAL_FATAL(qrecord_decode(w.p, w.len, &r), 0);
+	CU_ASSERT_STRING_EQUAL(r.origin.queue, "ORDERS");
+	CU_ASSERT_STRING_EQUAL(r.origin.why.text, "transaction rolled back");
+	CU_ASSERT_EQUAL(r.origin.why.error, 0);
+	CU_ASSERT_EQUAL(r.origin.retries, 4);
+	CU_ASSERT_EQUAL(r.origin.last_us, 6);
+	CU_ASSERT_EQUAL(r.m.body_len, 5);
+	CU_ASSERT_EQUAL(memcmp(r.m.body, "hello", 5), 0);
 	wr_free(&w);
 }
 
@@ -197,7 +246,7 @@ main(void)
 		UNIT(before_is_directly_ahead_and_nests),
 		UNIT(an_identifier_leads_to_its_key),
 		UNIT(records_come_back_and_damaged_ones_do_not),
-		UNIT(order_values_come_back),
+		UNIT(a_record_of_version_1_is_read), UNIT(order_values_come_back),
 		UNIT(the_fast_checksum_is_berkeley_dbs),
 	};
 	return unit_run("qspace order", tests, UNIT_COUNT(tests));

@@ -1,5 +1,6 @@
 #include "forward.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -60,13 +61,18 @@ forward_note(struct forwarder *f, size_t i, enum turn turn, int error)
 
 /* --- one message --- */
 
-static void	/* What is under way is undone; a transaction that is over already has nothing to undo. */
-roll_back(void)
+/* What is under way is undone, for a reason that goes with the message; a transaction that is over already has nothing to
+ * undo. */
+static void
+roll_back(int error, long urcode, const char *what, const char *why)
 {
 	int keep = tperrno;
+	char text[128];
 
+	if (snprintf(text, sizeof text, "%s: %s", what, why) < 0)
+		text[0] = '\0';
 	if (tpgetlev() == 1)
-		tpabort(0);
+		atmiq_abort(error, urcode, text);
 	tperrno = keep;
 }
 
@@ -105,8 +111,11 @@ failed(struct forwarder *f, size_t i, const struct request *r, long reply_len)
 {
 	int error = tperrno;
 	long urcode = tpurcode;
+	char service[96];
 
-	roll_back();	/* retry count, retry delay, error queue: the queue manager's business */
+	/* Retry count, retry delay, error queue: the queue manager's business. */
+	snprintf(service, sizeof service, "service %.80s", r->queue);
+	roll_back(error, error == TPESVCFAIL ? urcode : 0, service, tpstrerror(error));
 	if (f->o->delete_failed && error == TPESVCFAIL && reply_len > 0)
 		outcome_failed(f, r, reply_len, urcode);
 	/* It was there a moment ago: ask again before the next message is taken, and do not spin. */
@@ -128,7 +137,7 @@ forward_one(struct forwarder *f, size_t i)
 	if (tpbegin((unsigned long)f->o->trantime_s, 0) == -1)
 		return forward_note(f, i, TURN_TROUBLE, tperrno);
 	if ((error = take(f, &r)) != 0) {
-		roll_back();
+		roll_back(error > 0 ? error : TPEDIAGNOSTIC, 0, "TMQFORWARD cannot take it", error > 0 ? tpstrerror(error) : "see the user log");
 		if (error == TPEOTYPE) {	/* no use to wait for better times: the retries send it to the error queue */
 			say("QM_CAT:2079: ERROR: could not decode the buffer of a message of queue %s", r.queue);
 			return forward_note(f, i, TURN_FAILED, error);
@@ -138,12 +147,12 @@ forward_one(struct forwarder *f, size_t i)
 	if (call(f, &r, &reply_len) == -1)
 		return failed(f, i, &r, reply_len);
 	if (!f->o->noreply && outcome_reply(f, &r, reply_len, tpurcode) == -1) {
-		roll_back();
+		roll_back(tperrno, 0, "no way onto its reply queue", r.ctl.replyqueue);
 		return forward_note(f, i, TURN_TROUBLE, tperrno);
 	}
 	if (tpcommit(0) == -1) {
 		error = tperrno;
-		roll_back();
+		roll_back(error, 0, "TMQFORWARD cannot commit", tpstrerror(error));
 		return forward_note(f, i, TURN_TROUBLE, error);
 	}
 	return forward_note(f, i, TURN_DONE, 0);

@@ -196,9 +196,16 @@ fatal(int rc)
 	return rc == QMESYSTEM || rc == QMEOS;
 }
 
+static bool	/* does its sender say why? */
+told(const struct wire_txend *m)
+{
+	return m->why.error != 0 || m->why.urcode != 0 || m->why.text[0] != '\0';
+}
+
 static int
 commit(struct txs *t, const struct wire_txend *m, struct branch *b, int *error)
 {
+	static const struct wire_why no_room = { .error = TPEABORT, .text = "no room to commit" };
 	int rc;
 
 	if (m->groups.n > 1) {
@@ -213,7 +220,7 @@ commit(struct txs *t, const struct wire_txend *m, struct branch *b, int *error)
 	if (rc != 0) {
 		*error = TPEABORT;
 		/* Doomed ones were rolled back by the attempt; one that found no room is still there. */
-		if (rc != QMEABORTED && fatal(rc = qspace_branch_rollback(t->qs, b)))
+		if (rc != QMEABORTED && fatal(rc = qspace_branch_rollback_because(t->qs, b, &no_room)))
 			return rc;
 	}
 	return 0;
@@ -235,7 +242,7 @@ txs_end(struct txs *t, const struct wire_txend *m, int *error)
 	case WIRE_TX_ABORT:
 		*error = 0;
 		if (b != NULL)
-			rc = qspace_branch_rollback(t->qs, b);
+			rc = qspace_branch_rollback_because(t->qs, b, told(m) ? &m->why : NULL);
 		if (rc != 0 && !fatal(rc)) {
 			*error = TPESYSTEM;
 			rc = 0;
@@ -269,7 +276,7 @@ txs_end_failed(struct txs *t, const struct wire_txend *m)
 		return TPEABORT;
 	qspace_branch_doom(b);	/* whatever comes: it does not commit any more */
 	if (qspace_batch_begin(t->qs) == 0) {
-		if (qspace_branch_rollback(t->qs, b) == 0 && qspace_batch_commit(t->qs) == 0)
+		if (qspace_branch_rollback_because(t->qs, b, told(m) ? &m->why : NULL) == 0 && qspace_batch_commit(t->qs) == 0)
 			return m->op == WIRE_TX_ABORT ? 0 : TPEABORT;
 		qspace_batch_abort(t->qs);
 	}

@@ -49,6 +49,12 @@ int atmiq_dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len
 #define ATMIQ_QDELAYED 0x10000000
 
 /*
+ * As tpabort(), and tells why: a tperrno, the tpurcode that came with it, a few words (at most 127 bytes, copied).  It goes
+ * with the messages of the transaction to the error queue.  Leaves tperrno and tpurcode as they were when it succeeds.
+ */
+int atmiq_abort(int error, long urcode, const char *why);
+
+/*
  * 1: somebody offers this service, as far as the name cache or BBL knows.  0: nobody does, or not yet: it is being
  * started.  -1: BBL cannot be asked.  TMQFORWARD takes no message for a service that is not there.
  */

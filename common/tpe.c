@@ -1,0 +1,21 @@
+#include "tpe.h"
+
+#include <stddef.h>
+
+#include "atmi.h"
+
+const char *
+tpe_name(int error)
+{
+#define NAME(code) [code] = #code
+	static const char *const names[TPMAXVAL] = {
+		"0", NAME(TPEABORT), NAME(TPEBADDESC), NAME(TPEBLOCK), NAME(TPEINVAL), NAME(TPELIMIT), NAME(TPENOENT),
+		NAME(TPEOS), NAME(TPEPERM), NAME(TPEPROTO), NAME(TPESVCERR), NAME(TPESVCFAIL), NAME(TPESYSTEM),
+		NAME(TPETIME), NAME(TPETRAN), NAME(TPGOTSIG), NAME(TPERMERR), NAME(TPEITYPE), NAME(TPEOTYPE),
+		NAME(TPERELEASE), NAME(TPEHAZARD), NAME(TPEHEURISTIC), NAME(TPEEVENT), NAME(TPEMATCH),
+		NAME(TPEDIAGNOSTIC), NAME(TPEMIB), NAME(TPENOSINGLETON), NAME(TPENOSECONDARYRQ)
+	};
+#undef NAME
+
+	return error < 0 || error >= TPMAXVAL || names[error] == NULL ? "?" : names[error];
+}
