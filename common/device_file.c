@@ -158,15 +158,15 @@ check_version(const char *text, size_t len, const char *where, char **why)
 
 	if (len < sizeof MAGIC || strncmp(text, MAGIC, sizeof MAGIC - 1) != 0)
 		return device_fail(why, DEVE_FORMAT,
-		    "%s:1: not a device file (it begins with other words than \"%s%d\")", where, MAGIC, DISK_VERSION);
+		    "%s:1: not a device file (it begins with other words than \"%s%d\")", where, MAGIC, DEVICE_VERSION);
 	found = strtol(text + sizeof MAGIC - 1, &end, 10);
 	if (*end != '\n')
 		return device_fail(why, DEVE_FORMAT, "%s:1: not a device file (no version number after \"%s\")",
 		    where, MAGIC);
-	if (found != DISK_VERSION)
+	if (found != DEVICE_VERSION)
 		return device_fail(why, DEVE_VERSION,
 		    "%s:1: device file of version %ld; this program reads and writes version %d; nothing was changed",
-		    where, found, DISK_VERSION);
+		    where, found, DEVICE_VERSION);
 	return DEVE_OK;
 }
 
@@ -224,7 +224,7 @@ device_text_format(const struct device *d)
 
 	if (f == NULL)
 		return NULL;
-	fprintf(f, MAGIC "%d\nuuid %s\n", DISK_VERSION, d->uuid);
+	fprintf(f, MAGIC "%d\nuuid %s\n", DEVICE_VERSION, d->uuid);
 	for (int i = 0; i < d->n_entries; i++)
 		fprintf(f, "entry %ld %ld %s\n", d->entry[i].offset, d->entry[i].size, d->entry[i].name);
 	for (int i = 0; i < d->n_tables; i++) {

@@ -88,7 +88,7 @@ head_decode(struct rd *r, struct qrecord *out)
 	memset(out, 0, sizeof *out);
 	version = rd_u8(r);
 	has = rd_u8(r);
-	if (version < 1 || version > RECORD_VERSION ||
+	if (version < RECORD_VERSION_OLDEST || version > RECORD_VERSION ||
 	    (has & ~(HAS_BODY | HAS_CORRID | HAS_REPLYQ | HAS_FAILUREQ | HAS_ORIGIN | IS_NP)))
 		return false;
 	m->flags = rd_u32(r);

@@ -13,6 +13,7 @@
 
 #include "device.h"
 #include "qspace_impl.h"
+#include "version.h"
 
 #define STATE_VERSION 1
 enum { SEQ_BLOCK = 1 << 16, SMALL_SPACE = 64 << 20, CLOCK_SLACK_US = 5000000, SAY_FULL_EVERY_US = 60000000 };
@@ -351,6 +352,21 @@ space_load_all(struct qspace *qs, char **why)
 	return branch_load_all(qs);
 }
 
+static int	/* All of it could be read: from now on it may get records of the present version. */
+space_raise_version(struct qspace *qs, char **why)
+{
+	int rc;
+
+	if (qs->disk_version == DISK_VERSION)
+		return 0;
+	if ((rc = space_file_write(qs, why)) != 0)
+		return rc;
+	ulog("QM_CAT:1362: INFO: queue space %s in %s: disk version %d, is one of version %d from now on", qs->params.name,
+	    qs->device, qs->disk_version, DISK_VERSION);
+	qs->disk_version = DISK_VERSION;
+	return 0;
+}
+
 int
 qspace_open(const char *device, const char *name, const char *endpoint, struct qspace **out, char **why)
 {
@@ -371,7 +387,7 @@ qspace_open(const char *device, const char *name, const char *endpoint, struct q
 		goto done;
 	if ((rc = env_open(qs, false)) != 0 ||
 	    (rc = keeper_checkpoints(qs->env.keeper, qs->env.e, qs->params.name)) != 0 ||
-	    (rc = space_load_all(qs, why)) != 0)
+	    (rc = space_load_all(qs, why)) != 0 || (rc = space_raise_version(qs, why)) != 0)
 		goto done;
 	qs->loaded = true;
 	*out = qs;

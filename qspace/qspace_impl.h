@@ -47,7 +47,8 @@ uint64_t get64(const uint8_t *from);
 
 /* --- qmsg.c: what is stored, encoded and decoded (FORMAT.md) --- */
 
-#define RECORD_VERSION 2	/* 1 is read too */
+#define RECORD_VERSION 2
+#define RECORD_VERSION_OLDEST 1	/* still read */
 #define RECORD_HEAD_MAX 1024	/* no record's header is longer */
 struct rid { uint32_t segment, page; uint16_t slot; };
 enum { OV_NP = 1, OV_CORRID = 2, OV_ALIAS = 4 };
@@ -351,7 +352,7 @@ struct qspace {
 	char uuid[37], device_uuid[37];
 	uint8_t id4[4];
 	size_t log_bytes;
-	int lock_fd;
+	int lock_fd, disk_version;	/* disk_version: as it was found */
 	struct env env;
 	struct queue *queues, *by_name, *by_id;
 	struct branch *branches;

@@ -167,12 +167,12 @@ file_parse(struct qspace *qs, const char *path, char *text, char **why)
 		}
 		*value++ = '\0';
 		if (strcmp(line, "version") == 0) {
-			if (!number_read(value, DISK_VERSION, DISK_VERSION, &n)) {
-				why_set(why, "%s: disk version %s, this program reads version %d; nothing was changed",
+			if (!number_read(value, DISK_VERSION_OLDEST, DISK_VERSION, &n)) {
+				why_set(why, "%s: disk version %s, this program reads and writes version %d; nothing was changed",
 				    path, value, DISK_VERSION);
 				return QMERELEASE;
 			}
-			version = DISK_VERSION;
+			version = qs->disk_version = (int)n;
 		} else if ((taken = word_take(qs, line, value)) != WORD_TAKEN) {
 			why_set(why, taken == WORD_UNKNOWN ? "%s, line %d: unknown word %s" : "%s, line %d: %s %s: not a number, or "
 			    "out of range", path, number, line, value);

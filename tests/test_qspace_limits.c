@@ -161,7 +161,7 @@ another_disk_version_is_refused_untouched(void)
 	f = fopen(path, "r+");
 	n = fread(text_of, 1, sizeof text_of - 1, f);
 	text_of[n] = '\0';
-	v = strstr(text_of, "version 1");
+	v = strstr(text_of, "version 2");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(v);
 	v[8] = '9';
 	rewind(f);
@@ -172,7 +172,7 @@ another_disk_version_is_refused_untouched(void)
 	CU_ASSERT_EQUAL(qspace_open(g->device, "QS", NULL, &g->qs, &why), QMERELEASE);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(why);
 	CU_ASSERT_PTR_NOT_NULL(strstr(why, "version 9"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(why, "version 1"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(why, "version 2"));
 	stat(path, &after);
 	CU_ASSERT_EQUAL(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
 	free(why);
