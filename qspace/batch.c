@@ -52,6 +52,8 @@ batch_write(struct qspace *qs, bool np)
 		return b->rc;
 	if (!np)
 		b->durable = true;
+	else if (qs->kept_token != 0)
+		keep_changed(qs);
 	if (b->txn == NULL && (rc = e->txn_begin(e, NULL, &b->txn, 0)) != 0) {
 		b->txn = NULL;
 		return batch_dead(qs, env_error(qs, N_TABLES, "begin", rc));

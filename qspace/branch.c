@@ -268,6 +268,8 @@ branch_end(struct qspace *qs, struct branch *b, enum branch_state how)
 	int rc = 0;
 
 	if (b->state == BR_PREPARED)
+		keep_changed(qs);
+	if (b->state == BR_PREPARED)
 		rc = table_del(qs, T_BRANCHES, false, b->id.gtrid, b->id.len);
 	if (rc == DB_NOTFOUND)		/* nothing of it was persistent */
 		rc = 0;
@@ -514,6 +516,7 @@ qspace_branch_prepare(struct qspace *qs, struct branch *b, const char *coordinat
 	if ((rc = branch_check(b)) != 0)
 		return rc;
 	branch_touch(qs, b);
+	keep_changed(qs);
 	snprintf(b->coordinator, sizeof b->coordinator, "%s", coordinator);
 	for (size_t i = 0; i < b->n; i++)
 		n += op_is_persistent(&b->op[i]);
@@ -534,7 +537,7 @@ qspace_branch_prepare(struct qspace *qs, struct branch *b, const char *coordinat
 
 /* What stands in `order` for a held message now; its retry count is there. */
 static int
-held_load(struct qspace *qs, struct branch *b, struct op *op, const struct okey *k, struct rd *r)
+held_load(struct qspace *qs, struct branch *b, struct op *op, const struct okey *k, bool np, struct rd *r)
 {
 	uint8_t val[OVAL_MAX];
 	struct held *h = calloc(1, sizeof *h);
@@ -548,7 +551,7 @@ held_load(struct qspace *qs, struct branch *b, struct op *op, const struct okey 
 	h->q = op->q;
 	h->b = b;
 	h->key = *k;
-	if (r->bad || table_get(qs, T_ORDER, false, k->b, k->n, val, sizeof val, &n) != 0 ||
+	if (r->bad || table_get(qs, T_ORDER, np, k->b, k->n, val, sizeof val, &n) != 0 ||
 	    oval_decode(val, n, &h->v) != 0)
 		return QMESYSTEM;
 	h->seq = h->v.seq;
@@ -601,7 +604,7 @@ op_load(struct qspace *qs, struct branch *b, struct rd *r)
 	if (r->bad || oval_decode(val, n, &v) != 0 || op_room(qs, b, sizeof *op.h) != 0)
 		return QMESYSTEM;
 	rc = op.kind == OP_ENQUEUE   ? enqueue_load(&op, &k, &v, r)
-	     : op.kind == OP_DEQUEUE ? held_load(qs, b, &op, &k, r)
+	     : op.kind == OP_DEQUEUE ? held_load(qs, b, &op, &k, v.flags & OV_NP, r)
 				     : QMESYSTEM;
 	if (rc == 0) {
 		op_append(qs, b, &op, op.kind == OP_ENQUEUE ? sizeof *op.m + op.m->rec_len : sizeof *op.h);
@@ -654,6 +657,63 @@ branch_load_all(struct qspace *qs)
 	if (rc == DB_NOTFOUND)
 		return 0;
 	return rc == QMESYSTEM ? env_error(qs, T_BRANCHES, "a prepared transaction cannot be read", EINVAL) : rc;
+}
+
+/* --- what a prepared branch did to messages in memory, over a close in good order --- */
+
+static bool
+is_memory_op(const struct branch *b, size_t i)
+{
+	return b->state == BR_PREPARED && !op_is_persistent(&b->op[i]);
+}
+
+bool
+branch_has_memory_ops(const struct qspace *qs)
+{
+	for (const struct branch *b = qs->branches; b != NULL; b = b->hh.next)
+		for (size_t i = 0; i < b->n; i++)
+			if (is_memory_op(b, i))
+				return true;
+	return false;
+}
+
+int
+branch_each_memory_op(struct qspace *qs, int (*fn)(void *arg, const uint8_t *p, size_t n), void *arg)
+{
+	struct wr w = { 0 };
+	int rc = 0;
+
+	for (const struct branch *b = qs->branches; b != NULL && rc == 0; b = b->hh.next)
+		for (size_t i = 0; i < b->n && rc == 0; i++) {
+			if (!is_memory_op(b, i))
+				continue;
+			wr_reset(&w);
+			wr_u8(&w, b->id.len);
+			wr_bytes(&w, b->id.gtrid, b->id.len);
+			op_encode(&w, &b->op[i]);
+			rc = wr_ok(&w) ? fn(arg, w.p, w.len) : ENOMEM;
+		}
+	wr_free(&w);
+	return rc;
+}
+
+int
+branch_restore_memory_op(struct qspace *qs, const uint8_t *p, size_t n)
+{
+	struct rd r = { .p = p, .left = n };
+	struct branch_id id = { .len = rd_u8(&r) };
+	struct branch *b;
+	int rc;
+
+	if (id.len > QSPACE_GTRID_MAX)
+		return QMESYSTEM;
+	rd_copy(&r, id.gtrid, id.len);
+	if (r.bad || (b = qspace_branch_find(qs, &id)) == NULL || b->state != BR_PREPARED)
+		return QMESYSTEM;
+	branch_touch(qs, b);
+	if ((rc = op_load(qs, b, &r)) != 0)
+		return rc;
+	return rd_clean_end(&r) ? 0 : QMESYSTEM;
 }
 
 /* --- after Berkeley DB was recovered while running --- */

@@ -157,7 +157,7 @@ tree_remove(const char *dir)
 	return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT ? 0 : -1;
 }
 
-static void
+void
 dir_sync(const char *dir)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -349,7 +349,9 @@ space_load_all(struct qspace *qs, char **why)
 		return rc;
 	if ((rc = queue_load_all(qs)) != 0)
 		return rc;
-	return branch_load_all(qs);
+	if ((rc = branch_load_all(qs)) != 0)
+		return rc;
+	return keep_load(qs);
 }
 
 static int	/* All of it could be read: from now on it may get records of the present version. */
@@ -418,8 +420,11 @@ qspace_close(struct qspace *qs)
 		return;
 	if (qs->batch.open)
 		qspace_batch_abort(qs);
-	if (qs->loaded && !qs->env.panicked)
-		space_say_time(qs);
+	if (qs->loaded) {
+		if (!qs->env.panicked)
+			space_say_time(qs);
+		keep_save(qs);
+	}
 	branch_forget_all(qs);
 	for (q = qs->queues; q != NULL; q = next) {
 		next = q->next;
@@ -454,6 +459,7 @@ space_reopen(struct qspace *qs)
 		qs->env.panicked = true;
 		return QMESYSTEM;
 	}
+	keep_changed(qs);
 	memset(qs->expired_to, 0, sizeof qs->expired_to);
 	qs->next_event = qs->next_expiry = qs->next_deadline = 0;
 	if ((rc = queue_reload_all(qs)) != 0 || (rc = branch_reload_all(qs)) != 0) {

@@ -262,6 +262,12 @@ int delayed_decode(const struct walk *w, int64_t *us, struct okey *k, struct ova
 int alias_get(struct qspace *qs, bool np, uint64_t seq, struct okey *k, struct place *at);	/* or DB_NOTFOUND */
 int expiry_decode(const struct walk *w, int64_t *us, uint64_t *seq, struct okey *k, struct place *at);
 
+/* --- keep.c: non-persistent messages over a close in good order --- */
+
+void keep_save(struct qspace *qs);	/* at the close; what cannot be kept is said */
+int keep_load(struct qspace *qs);	/* at the open, once the queues and branches are there */
+void keep_changed(struct qspace *qs);	/* what is in memory is no longer what the file has */
+
 /* --- enqueue.c --- */
 
 /* Everything of a message but where its record lies: checked, numbered, encoded into qs->rec. */
@@ -309,6 +315,10 @@ void branch_after_abort(struct qspace *qs, struct branch *b);
 int branch_load_all(struct qspace *qs);
 int branch_reload_all(struct qspace *qs);	/* what is on disk decides about those in doubt */
 void branch_forget_all(struct qspace *qs);	/* memory only */
+/* For keep.c: operations of prepared branches on non-persistent messages, each as bytes. */
+bool branch_has_memory_ops(const struct qspace *qs);
+int branch_each_memory_op(struct qspace *qs, int (*fn)(void *arg, const uint8_t *p, size_t n), void *arg);	/* 0, or an errno */
+int branch_restore_memory_op(struct qspace *qs, const uint8_t *p, size_t n);
 int branch_expire(struct qspace *qs, int64_t now, int max);	/* rolled back, or a QME code; sets qs->next_deadline */
 
 /* --- batch.c --- */
@@ -368,6 +378,8 @@ struct qspace {
 	struct fired *fired; size_t n_fired, cap_fired;
 	struct wr rec;			/* the record that is being made */
 	int64_t full_said_us[N_FULL];
+	uint64_t kept_token;		/* of the file that holds what is in memory; 0: there is none */
+	bool keeping;			/* it is being read */
 	bool loaded;
 	void (*eligible)(void *, const char *, const uint8_t *, const uint8_t *); void *eligible_arg;
 	void (*threshold)(void *, const char *, const char *); void *threshold_arg;
@@ -383,6 +395,7 @@ int owner_lock(const char *dir, int *fd);	/* 0, QSPACE_OWNED, QMEOS */
 bool owner_is_alive(const char *dir);
 int owner_write(const struct qspace *qs, const char *endpoint, char **why);
 int owner_read(const char *dir, char *endpoint, size_t size, long *pid);	/* -1: nothing readable */
+void dir_sync(const char *dir);
 char *why_set(char **why, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif
