@@ -44,18 +44,16 @@ int
 batch_write(struct qspace *qs, bool np)
 {
 	struct batch *b = &qs->batch;
-	DB_ENV *e = qs->env.e;
+	DB_ENV *e = np ? qs->env.np_e : qs->env.e;
 	int rc;
 
 	assert(b->open);
 	if (b->rc != 0)
 		return b->rc;
-	if (!np)
-		b->durable = true;
-	else if (qs->kept_token != 0)
+	if (np && qs->kept_token != 0)
 		keep_changed(qs);
-	if (b->txn == NULL && (rc = e->txn_begin(e, NULL, &b->txn, 0)) != 0) {
-		b->txn = NULL;
+	if (b->txn[np] == NULL && (rc = e->txn_begin(e, NULL, &b->txn[np], 0)) != 0) {
+		b->txn[np] = NULL;
 		return batch_dead(qs, env_error(qs, N_TABLES, "begin", rc));
 	}
 	return 0;
@@ -98,7 +96,7 @@ batch_write_counters(struct qspace *qs)
 	struct batch *b = &qs->batch;
 	int rc;
 
-	if (b->durable && (rc = segments_write(qs)) != 0)
+	if (b->txn[0] != NULL && (rc = segments_write(qs)) != 0)
 		return rc;
 	for (struct queue *q = b->queues; q != NULL; q = q->touched_next) {
 		if (q->dying)
@@ -107,7 +105,7 @@ batch_write_counters(struct qspace *qs)
 		if ((rc = queue_write_counters(qs, q)) != 0)
 			return rc;
 	}
-	return b->space_dirty || (b->durable && clock_now_us() - qs->stored_us > 10 * 1000000) ? space_write(qs) : 0;
+	return b->space_dirty || (b->txn[0] != NULL && clock_now_us() - qs->stored_us > 10 * 1000000) ? space_write(qs) : 0;
 }
 
 static void
@@ -147,12 +145,18 @@ qspace_batch_commit(struct qspace *qs)
 	assert(b->open);
 	if (b->rc != 0 || batch_write_counters(qs) != 0)
 		return b->rc;
-	if (b->txn != NULL) {
-		/* Memory alone changed: nothing to wait for. */
-		rc = b->txn->commit(b->txn, b->durable ? DB_TXN_SYNC : DB_TXN_NOSYNC);
-		b->txn = NULL;		/* gone, whatever it answered */
+	if (b->txn[0] != NULL) {
+		b->durable = true;
+		rc = b->txn[0]->commit(b->txn[0], DB_TXN_SYNC);
+		b->txn[0] = NULL;	/* gone, whatever it answered */
 		if (rc != 0)
 			return batch_dead(qs, env_error(qs, N_TABLES, "commit", rc));
+	}
+	if (b->txn[1] != NULL) {	/* memory alone changes: nothing to wait for, and nothing that a disk could refuse */
+		rc = b->txn[1]->commit(b->txn[1], DB_TXN_NOSYNC);
+		b->txn[1] = NULL;
+		if (rc != 0)
+			env_np_failed(qs, rc);
 	}
 	batch_done(qs);
 	return 0;
@@ -167,9 +171,11 @@ qspace_batch_abort(struct qspace *qs)
 	int rc;
 
 	assert(b->open);
-	if (b->txn != NULL && (rc = b->txn->abort(b->txn)) != 0)
-		env_error(qs, N_TABLES, "abort", rc);
-	b->txn = NULL;
+	for (int np = 0; np < 2; np++) {
+		if (b->txn[np] != NULL && (rc = b->txn[np]->abort(b->txn[np])) != 0)
+			env_error(qs, N_TABLES, "abort", rc);
+		b->txn[np] = NULL;
+	}
 	qs->n_events = 0;
 	segments_abort(qs);
 	threshold_forget(qs);

@@ -650,7 +650,7 @@ branch_load_all(struct qspace *qs)
 		}
 		id.len = (uint8_t)w.kn;
 		memcpy(id.gtrid, w.k, w.kn);
-		if ((rc = branch_load(qs, &id, w.v, w.vn)) != 0)
+		if (qspace_branch_find(qs, &id) == NULL && (rc = branch_load(qs, &id, w.v, w.vn)) != 0)
 			break;
 	}
 	walk_end(qs, &w);
@@ -747,8 +747,8 @@ was_committed(struct qspace *qs, const struct branch *b)
 	return rc == 0 ? 1 : rc == DB_NOTFOUND ? 0 : rc;
 }
 
-static void	/* Count again what it holds; non-persistent messages that it held are no more. */
-branch_recount(struct qspace *qs, struct branch *b)
+static void	/* Count again what it holds; non-persistent messages that it held may be no more. */
+branch_recount(struct qspace *qs, struct branch *b, bool np_gone)
 {
 	struct op *op = b->op;
 	size_t n = b->n;
@@ -758,7 +758,7 @@ branch_recount(struct qspace *qs, struct branch *b)
 		struct op o = op[i];
 		if (o.kind == OP_DEQUEUE) {
 			HASH_DELETE(hh, qs->held, o.h);	// NOLINT: inside uthash
-			if (!op_is_persistent(&o)) {
+			if (np_gone && !op_is_persistent(&o)) {
 				free(o.h);
 				continue;
 			}
@@ -767,24 +767,43 @@ branch_recount(struct qspace *qs, struct branch *b)
 	}
 }
 
+static int	/* 1: the disk says that it is prepared, 0: it does not */
+was_prepared(struct qspace *qs, struct branch *b)
+{
+	struct rd r;
+	uint8_t *v;
+	size_t n;
+	int rc = table_get_alloc(qs, T_BRANCHES, false, b->id.gtrid, b->id.len, &v, &n);
+
+	if (rc != 0)
+		return rc == DB_NOTFOUND ? 0 : rc;
+	r = (struct rd){ .p = v, .left = n };
+	if (rd_u8(&r) != PREPARED_VERSION)
+		rc = env_error(qs, T_BRANCHES, "a prepared transaction cannot be read", EINVAL);
+	rd_str(&r, b->coordinator, sizeof b->coordinator);
+	if (rc == 0 && b->state != BR_PREPARED)
+		branch_enter(b, BR_PREPARED);
+	free(v);
+	return rc == 0 ? 1 : rc;
+}
+
 int
-branch_reload_all(struct qspace *qs)
+branch_reload_all(struct qspace *qs, bool np_gone)
 {
 	struct branch *b, *next;
-	int rc;
+	int prepared, ended;
 
 	for (b = qs->branches; b != NULL; b = next) {
 		next = b->hh.next;
-		if (b->state == BR_PREPARED) {		/* the disk has it, or it has ended */
-			branch_free(qs, b);
-			continue;
-		}
-		if ((rc = was_committed(qs, b)) < 0)
-			return rc;
-		if (rc == 1)
+		if ((prepared = was_prepared(qs, b)) < 0)
+			return prepared;
+		ended = prepared ? 0 : b->state == BR_PREPARED ? 1 : was_committed(qs, b);
+		if (ended < 0)
+			return ended;
+		if (ended)
 			branch_free(qs, b);
 		else
-			branch_recount(qs, b);
+			branch_recount(qs, b, np_gone);
 	}
 	return branch_load_all(qs);
 }

@@ -92,8 +92,10 @@ say_db_error(const DB_ENV *e, const char *prefix, const char *msg)
 	(void)prefix;
 	if (qs->env.panicked)		/* all that follows says the same */
 		return;
-	if (strstr(msg, "PANIC") != NULL)
+	if (strstr(msg, "PANIC") != NULL) {
+		qs->env.np_broken = e == qs->env.np_e;
 		qs->env.panicked = true;
+	}
 	env_trouble(qs, msg);
 	if (may_say(qs))
 		ulog("QM_CAT:1351: ERROR: queue space %s in %s: Berkeley DB: %s", qs->params.name, qs->dir, msg);
@@ -123,13 +125,13 @@ env_error(struct qspace *qs, enum table t, const char *what, int dbrc)
 	return env_error_at(qs, t == N_TABLES ? "" : file, what, dbrc);
 }
 
-static size_t	/* Half of what the space may hold, within sense; what is only in memory must fit beside it. */
+static size_t	/* Half of what the space may hold, within sense. */
 cache_bytes(const struct qspace_params *p)
 {
 	size_t half = (size_t)(p->pages > 0 ? p->pages : 0) * PAGE_BYTES / 2;
 	size_t c = half < 16 * MIB ? 16 * MIB : half > 128 * MIB ? 128 * MIB : half;
 
-	return c + 3 * (size_t)(p->nonpersistent_bytes > 0 ? p->nonpersistent_bytes : 0);
+	return c;
 }
 
 int
@@ -139,7 +141,7 @@ env_db_open(struct qspace *qs, const char *name, DBTYPE type, bool np, bool crea
 	int rc;
 
 	*out = NULL;
-	if ((rc = db_create(&db, qs->env.e, 0)) != 0)
+	if ((rc = db_create(&db, np ? qs->env.np_e : qs->env.e, 0)) != 0)
 		return env_error_at(qs, name, "open", rc);
 	if ((rc = db->set_pagesize(db, ENV_PAGE)) == 0)
 		rc = db->set_flags(db, np ? DB_TXN_NOT_DURABLE : DB_CHKSUM);
@@ -175,11 +177,39 @@ recovery_failed(struct qspace *qs, int dbrc)
 	return rc;
 }
 
+static int
+cache_set(DB_ENV *e, size_t bytes)
+{
+	return e->set_cachesize(e, (uint32_t)(bytes >> 30), (uint32_t)(bytes & ((1u << 30) - 1)), 1);
+}
+
+/* An environment of their own: when that of the disk is closed and recovered while running, they stay (D7). */
+static int
+env_np_open(struct qspace *qs)
+{
+	struct env *env = &qs->env;
+	int rc;
+
+	if ((rc = db_env_create(&env->np_e, 0)) != 0)
+		return env_error(qs, N_TABLES, "open in memory", rc);
+	env->np_e->app_private = qs;
+	env->np_e->set_errcall(env->np_e, say_db_error);
+	if ((rc = cache_set(env->np_e, 16 * MIB + 4 * (size_t)qs->params.nonpersistent_bytes)) != 0 ||
+	    (rc = env->np_e->log_set_config(env->np_e, DB_LOG_IN_MEMORY, 1)) != 0 ||
+	    (rc = env->np_e->open(env->np_e, NULL,
+		 DB_CREATE | DB_PRIVATE | DB_THREAD | DB_INIT_TXN | DB_INIT_LOG | DB_INIT_MPOOL, 0600)) != 0)
+		return env_error(qs, N_TABLES, "open in memory", rc);
+	for (int t = 0; t < N_MESSAGE_TABLES; t++)
+		if ((rc = table_open(qs, t, true, true)) != 0)
+			return rc;
+	env->seg[1].next_no = 1;
+	return 0;
+}
+
 int
 env_open(struct qspace *qs, bool create)
 {
 	struct env *env = &qs->env;
-	size_t cache = cache_bytes(&qs->params);
 	int rc;
 
 	spare_hook();
@@ -195,8 +225,7 @@ env_open(struct qspace *qs, bool create)
 		return env_error(qs, N_TABLES, "open", rc);
 	env->e->app_private = qs;
 	env->e->set_errcall(env->e, say_db_error);
-	if ((rc = env->e->set_cachesize(env->e, (uint32_t)(cache >> 30), (uint32_t)(cache & ((1u << 30) - 1)), 1)) !=
-		0 ||
+	if ((rc = cache_set(env->e, cache_bytes(&qs->params))) != 0 ||
 	    (rc = env->e->set_lg_max(env->e, (uint32_t)qs->log_bytes)) != 0 ||
 	    (rc = env->e->set_lg_bsize(env->e, LOG_BUFFER)) != 0 ||
 	    (rc = env->e->log_set_config(env->e, DB_LOG_AUTO_REMOVE, 1)) != 0 ||
@@ -209,9 +238,8 @@ env_open(struct qspace *qs, bool create)
 	for (int t = 0; t < N_TABLES; t++)
 		if ((rc = table_open(qs, t, false, create)) != 0)	/* a table that is lost is not made anew */
 			return rc;
-	for (int t = 0; t < N_MESSAGE_TABLES && qs->params.nonpersistent_bytes > 0; t++)
-		if ((rc = table_open(qs, t, true, true)) != 0)
-			return rc;
+	if (env->np_e == NULL && qs->params.nonpersistent_bytes > 0 && (rc = env_np_open(qs)) != 0)
+		return rc;
 	return segments_load(qs);
 }
 
@@ -225,19 +253,43 @@ env_close(struct qspace *qs, bool checkpoint)
 		return;
 	if (checkpoint && !env->panicked && (rc = env->e->txn_checkpoint(env->e, 0, 0, DB_FORCE)) != 0)
 		env_error(qs, N_TABLES, "last checkpoint", rc);
-	segments_close(qs, checkpoint && !env->panicked ? 0 : DB_NOSYNC);
-	for (int np = 0; np < 2; np++)
-		for (int t = 0; t < N_TABLES; t++)
-			if (env->db[np][t] != NULL) {
-				rc = env->db[np][t]->close(
-				    env->db[np][t], checkpoint && !np && !env->panicked ? 0 : DB_NOSYNC);
-				if (rc != 0 && !env->panicked)
-					env_error(qs, t, "close", rc);
-				env->db[np][t] = NULL;
-			}
+	segments_close(qs, false, checkpoint && !env->panicked ? 0 : DB_NOSYNC);
+	for (int t = 0; t < N_TABLES; t++)
+		if (env->db[0][t] != NULL) {
+			rc = env->db[0][t]->close(env->db[0][t], checkpoint && !env->panicked ? 0 : DB_NOSYNC);
+			if (rc != 0 && !env->panicked)
+				env_error(qs, t, "close", rc);
+			env->db[0][t] = NULL;
+		}
 	if ((rc = env->e->close(env->e, 0)) != 0 && !env->panicked)
 		env_error(qs, N_TABLES, "close", rc);
 	env->e = NULL;
+}
+
+void
+env_np_failed(struct qspace *qs, int dbrc)
+{
+	env_error_at(qs, "memory", "commit of non-persistent messages", dbrc);
+	qs->env.np_broken = true;
+	qs->env.panicked = true;
+}
+
+void
+env_np_close(struct qspace *qs)
+{
+	struct env *env = &qs->env;
+
+	if (env->np_e == NULL)
+		return;
+	segments_close(qs, true, DB_NOSYNC);
+	for (int t = 0; t < N_TABLES; t++)
+		if (env->db[1][t] != NULL) {
+			(void)env->db[1][t]->close(env->db[1][t], DB_NOSYNC);
+			env->db[1][t] = NULL;
+		}
+	(void)env->np_e->close(env->np_e, 0);
+	env->np_e = NULL;
+	env->np_broken = false;
 }
 
 /* --- records --- */
@@ -256,7 +308,7 @@ table_put(struct qspace *qs, enum table t, bool np, const void *k, size_t kn, co
 	DB *db = table_of(qs, t, np);
 	int rc = batch_write(qs, np);
 
-	if (rc == 0 && (rc = db->put(db, qs->batch.txn, &key, &val, 0)) != 0)
+	if (rc == 0 && (rc = db->put(db, qs->batch.txn[np], &key, &val, 0)) != 0)
 		rc = batch_dead(qs, env_error(qs, t, "put", rc));
 	return rc;
 }
@@ -268,7 +320,7 @@ table_del(struct qspace *qs, enum table t, bool np, const void *k, size_t kn)
 	DB *db = table_of(qs, t, np);
 	int rc = batch_write(qs, np);
 
-	if (rc == 0 && (rc = db->del(db, qs->batch.txn, &key, 0)) != 0 && rc != DB_NOTFOUND)
+	if (rc == 0 && (rc = db->del(db, qs->batch.txn[np], &key, 0)) != 0 && rc != DB_NOTFOUND)
 		rc = batch_dead(qs, env_error(qs, t, "delete", rc));
 	return rc;
 }
@@ -284,7 +336,7 @@ table_get(struct qspace *qs, enum table t, bool np, const void *k, size_t kn, vo
 	*vn = 0;
 	if (db == NULL)		/* no memory was set aside for non-persistent messages */
 		return DB_NOTFOUND;
-	rc = db->get(db, qs->batch.txn, &key, &val, 0);
+	rc = db->get(db, qs->batch.txn[np], &key, &val, 0);
 	*vn = val.size;
 	return rc == 0 || rc == DB_NOTFOUND ? rc : batch_dead(qs, env_error(qs, t, "get", rc));
 }
@@ -295,7 +347,7 @@ table_get_alloc(struct qspace *qs, enum table t, bool np, const void *k, size_t 
 	DBT key = { .data = (void *)(uintptr_t)k, .size = (uint32_t)kn };
 	DBT val = { .flags = DB_DBT_MALLOC };
 	DB *db = table_of(qs, t, np);
-	int rc = db->get(db, qs->batch.txn, &key, &val, 0);
+	int rc = db->get(db, qs->batch.txn[np], &key, &val, 0);
 
 	*v = rc == 0 ? val.data : NULL;
 	*vn = val.size;
@@ -327,7 +379,7 @@ walk_first(struct qspace *qs, struct walk *w, enum table t, bool np, const void 
 	w->t = t;
 	if (db == NULL)
 		return DB_NOTFOUND;
-	if ((rc = db->cursor(db, qs->batch.txn, &w->c, 0)) != 0)
+	if ((rc = db->cursor(db, qs->batch.txn[np], &w->c, 0)) != 0)
 		return batch_dead(qs, env_error(qs, t, "cursor", rc));
 	return walk_get(qs, w, from, n, DB_SET_RANGE);
 }

@@ -217,6 +217,7 @@ space_build(struct qspace *qs, char **why)
 			rc = qspace_batch_commit(qs);
 	}
 	env_close(qs, rc == 0);
+	env_np_close(qs);
 	if (rc != 0)
 		why_set(why, "%s: Berkeley DB could not make the tables; the log has the cause", qs->dir);
 	return rc != 0 ? rc : space_file_write(qs, why);
@@ -432,6 +433,7 @@ qspace_close(struct qspace *qs)
 	}
 	keeper_checkpoints_end(qs->env.keeper);
 	env_close(qs, qs->loaded);
+	env_np_close(qs);
 	keeper_stop(qs->env.keeper);
 	if (qs->lock_fd != -1)
 		close(qs->lock_fd);	/* OWNER stays: it is written over, which a full disk allows */
@@ -443,16 +445,22 @@ qspace_close(struct qspace *qs)
 
 /*
  * Berkeley DB asked for recovery: close, recover, and look at the disk again.  Transactions go on: what they hold is in
- * memory. Non-persistent messages are lost, as in a crash (D7).
+ * memory.  Non-persistent messages are in an environment of their own, and stay.
  */
 int
 space_reopen(struct qspace *qs)
 {
+	bool np_gone = qs->env.np_broken;
 	int rc;
 
 	ulog("QM_CAT:1358: WARN: queue space %s in %s: recovering while running", qs->params.name, qs->device);
 	keeper_checkpoints_end(qs->env.keeper);
 	env_close(qs, false);
+	if (np_gone) {
+		env_np_close(qs);
+		for (struct queue *q = qs->queues; q != NULL; q = q->next)
+			q->n.np_messages = q->n.np_bytes = q->n.np_delayed = 0;
+	}
 	qs->env.panicked = true;
 	if (env_open(qs, false) != 0 || keeper_checkpoints(qs->env.keeper, qs->env.e, qs->params.name) != 0) {
 		env_close(qs, false);
@@ -462,7 +470,7 @@ space_reopen(struct qspace *qs)
 	keep_changed(qs);
 	memset(qs->expired_to, 0, sizeof qs->expired_to);
 	qs->next_event = qs->next_expiry = qs->next_deadline = 0;
-	if ((rc = queue_reload_all(qs)) != 0 || (rc = branch_reload_all(qs)) != 0) {
+	if ((rc = queue_reload_all(qs)) != 0 || (rc = branch_reload_all(qs, np_gone)) != 0) {
 		qs->env.panicked = true;
 		return rc;
 	}

@@ -122,6 +122,7 @@ struct room {			/* what the next messages need is there: */
 };
 struct env {
 	DB_ENV *e;
+	DB_ENV *np_e;		/* of non-persistent messages, in memory only; lives on when e is recovered. NULL: no memory for them */
 	DB *db[2][N_TABLES];
 	struct segments seg[2];	/* the messages table */
 	struct keeper *keeper;	/* spare log files and checkpoints */
@@ -129,10 +130,13 @@ struct env {
 	_Atomic int64_t said_from_us;	/* log lines of this second */
 	atomic_int said;
 	atomic_bool panicked;	/* Berkeley DB wants recovery */
+	atomic_bool np_broken;	/* it is np_e that does */
 	char trouble[512];	/* while it is opened: what was wrong first; "": nothing */
 };
 int env_open(struct qspace *qs, bool create);
-void env_close(struct qspace *qs, bool checkpoint);
+void env_close(struct qspace *qs, bool checkpoint);	/* the tables on disk */
+void env_np_close(struct qspace *qs);
+void env_np_failed(struct qspace *qs, int dbrc);	/* memory cannot be relied on: logs; they are made anew, empty */
 int env_error(struct qspace *qs, enum table t, const char *what, int dbrc);	/* logs; the QME code */
 int env_error_at(struct qspace *qs, const char *file, const char *what, int dbrc);
 void env_trouble(struct qspace *qs, const char *text);	/* for who asked to open the space */
@@ -161,7 +165,7 @@ void recovery_tell(struct qspace *qs, const char *trouble);	/* it failed, troubl
 
 extern unsigned segments_open_max;	/* files open at a time; tests lower it */
 int segments_load(struct qspace *qs);
-void segments_close(struct qspace *qs, uint32_t flags);
+void segments_close(struct qspace *qs, bool np, uint32_t flags);
 int segments_begin(struct qspace *qs);	/* at the beginning of a batch */
 int segments_write(struct qspace *qs);	/* with the batch: what lives where */
 void segments_abort(struct qspace *qs);
@@ -313,7 +317,7 @@ void branch_touch(struct qspace *qs, struct branch *b);
 void branch_after_commit(struct qspace *qs, struct branch *b);
 void branch_after_abort(struct qspace *qs, struct branch *b);
 int branch_load_all(struct qspace *qs);
-int branch_reload_all(struct qspace *qs);	/* what is on disk decides about those in doubt */
+int branch_reload_all(struct qspace *qs, bool np_gone);	/* what is on disk decides about those in doubt */
 void branch_forget_all(struct qspace *qs);	/* memory only */
 /* For keep.c: operations of prepared branches on non-persistent messages, each as bytes. */
 bool branch_has_memory_ops(const struct qspace *qs);
@@ -329,8 +333,9 @@ struct batch {
 	bool open;
 	int rc;			/* not 0: dead */
 	uint64_t no;
-	DB_TXN *txn;
-	bool durable, space_dirty;
+	DB_TXN *txn[2];		/* of the tables on disk, and of those in memory */
+	bool durable;		/* it was flushed */
+	bool space_dirty;
 	struct used used;	/* as it was; likewise: */
 	uint64_t seq_limit; uint32_t next_queue;
 	uint8_t expired_to[2][16];

@@ -241,20 +241,28 @@ queue_reload_all(struct qspace *qs)
 	struct queue *q;
 	int rc;
 
-	qs->used = (struct used){ 0 };
+	qs->used = (struct used){ 0 };	/* branches add theirs */
 	for (q = qs->queues; q != NULL; q = q->next) {
 		uint8_t k[5], v[64];
+		struct counters was = q->n;
 		size_t n;
+
 		key_make(k, q->id, 'C');
 		rc = table_get(qs, T_QUEUES, false, k, sizeof k, v, sizeof v, &n);
 		if (rc != 0 || counters_decode(v, n, &q->n) != 0)
 			return env_error(qs, T_QUEUES, "counters of a queue cannot be read", rc != 0 ? rc : EINVAL);
-		q->n.np_messages = q->n.np_bytes = q->n.np_delayed = q->n.held = q->n.pending = 0;
-		q->n.np_armed = true;
+		q->n.held = q->n.pending = 0;
+		q->n.np_messages = was.np_messages;
+		q->n.np_bytes = was.np_bytes;
+		q->n.np_delayed = was.np_delayed;
+		q->n.delayed += was.np_delayed;
+		q->n.np_armed = was.np_armed;
 		window_drop(q);
 		if ((rc = queue_find_due(qs, q)) != 0)
 			return rc;
 		qs->used.messages += q->n.messages;
+		qs->used.messages += q->n.np_messages;
+		qs->used.np_bytes += q->n.np_bytes;
 		qs->used.pages += q->n.pages;
 	}
 	return 0;

@@ -136,7 +136,7 @@ segments_load(struct qspace *qs)
 	struct walk w;
 	int rc;
 
-	qs->env.seg[0].next_no = qs->env.seg[1].next_no = 1;
+	qs->env.seg[0].next_no = 1;
 	for (rc = walk_first(qs, &w, T_SPACE, false, "g", 1); rc == 0; rc = walk_next(qs, &w)) {
 		if (w.kn != 5 || w.k[0] != 'g')
 			break;
@@ -156,19 +156,17 @@ segments_load(struct qspace *qs)
 }
 
 void
-segments_close(struct qspace *qs, uint32_t flags)
+segments_close(struct qspace *qs, bool np, uint32_t flags)
 {
 	struct segment *s, *next;
 
-	for (int np = 0; np < 2; np++) {
-		for (s = qs->env.seg[np].all; s != NULL; s = next) {
-			next = s->hh.next;
-			(void)segment_close(qs, np, s, np ? DB_NOSYNC : flags);
-			HASH_DELETE(hh, qs->env.seg[np].all, s);	// NOLINT: inside uthash
-			free(s);
-		}
-		qs->env.seg[np] = (struct segments){ 0 };
+	for (s = qs->env.seg[np].all; s != NULL; s = next) {
+		next = s->hh.next;
+		(void)segment_close(qs, np, s, flags);
+		HASH_DELETE(hh, qs->env.seg[np].all, s);	// NOLINT: inside uthash
+		free(s);
 	}
+	qs->env.seg[np] = (struct segments){ 0 };
 }
 
 static int
@@ -255,7 +253,7 @@ segment_remove_one(struct qspace *qs)
 	if ((rc = table_del(qs, T_SPACE, false, k, sizeof k)) != 0 && rc != DB_NOTFOUND)
 		return rc;
 	segment_name(name, sizeof name, false, found->no);
-	if ((rc = qs->env.e->dbremove(qs->env.e, qs->batch.txn, name, NULL, 0)) != 0)
+	if ((rc = qs->env.e->dbremove(qs->env.e, qs->batch.txn[0], name, NULL, 0)) != 0)
 		return segment_error(qs, false, found, "remove", rc);
 	HASH_DELETE(hh, g->all, found);
 	free(found);
@@ -351,7 +349,7 @@ heap_add(struct qspace *qs, bool np, const void *rec, size_t n, uint32_t bytes, 
 	if (rc != 0)
 		return rc;
 	segment_touch(qs, s);
-	if ((rc = s->db->put(s->db, qs->batch.txn, &key, &val, DB_APPEND)) != 0)
+	if ((rc = s->db->put(s->db, qs->batch.txn[np], &key, &val, DB_APPEND)) != 0)
 		return segment_error(qs, np, s, "append", rc);
 	*rid = (struct rid){ .segment = s->no, .page = r.pgno, .slot = r.indx };
 	s->records++;
@@ -377,7 +375,7 @@ heap_get(struct qspace *qs, bool np, struct rid rid, void *to, size_t cap, size_
 		return DB_NOTFOUND;
 	if ((rc = segment_open(qs, np, s)) != 0)
 		return rc;
-	rc = s->db->get(s->db, qs->batch.txn, &key, &val, 0);
+	rc = s->db->get(s->db, qs->batch.txn[np], &key, &val, 0);
 	*n = val.size;
 	return rc == 0 || rc == DB_NOTFOUND ? rc : segment_error(qs, np, s, "get", rc);
 }
@@ -395,7 +393,7 @@ heap_del(struct qspace *qs, bool np, struct rid rid, uint32_t bytes)
 	if ((rc = batch_write(qs, np)) != 0 || (rc = segment_open(qs, np, s)) != 0)
 		return rc;
 	segment_touch(qs, s);
-	if ((rc = s->db->del(s->db, qs->batch.txn, &key, 0)) != 0)
+	if ((rc = s->db->del(s->db, qs->batch.txn[np], &key, 0)) != 0)
 		return rc == DB_NOTFOUND ? rc : segment_error(qs, np, s, "delete", rc);
 	s->records--;
 	s->weight -= (int64_t)bytes + HEADER_WEIGHT;
