@@ -195,7 +195,7 @@ qspace_batch_abort(struct qspace *qs)
 		free(q->saved_p);
 		q->saved_p = NULL;
 		q->dying = false;
-		window_drop(q);
+		window_drop(qs, q);
 		if (q->created)
 			queue_forget(qs, q);
 	}

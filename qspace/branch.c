@@ -211,7 +211,7 @@ branch_add_dequeue(struct qspace *qs, struct branch *b, struct queue *q, const s
 	memcpy(op.h->corrid, m->corrid, TMCORRIDLEN);
 	branch_touch(qs, b);
 	queue_touch(qs, q);
-	window_remove(q, k->b, k->n);
+	window_remove(q, k, v->flags & OV_CORRID ? m->corrid : NULL);
 	op_append(qs, b, &op, sizeof *op.h);
 	return 0;
 }
@@ -336,7 +336,7 @@ retries_spent(struct qspace *qs, struct op *op, struct oval *v, const struct wir
 	if (wait_s < op->q->p.retry_delay)
 		wait_s = op->q->p.retry_delay;
 	if (wait_s > 0)
-		return store_delay(qs, op->q, &op->h->key, v, now + wait_s * 1000000);
+		return store_delay(qs, op->q, &op->h->key, v, op->h->corrid, now + wait_s * 1000000);
 	op->fate = FATE_BACK;
 	return store_retry(qs, &op->h->key, v);
 }
@@ -368,7 +368,7 @@ op_rollback(struct qspace *qs, struct op *op, const struct wire_why *why, int64_
 	if (v.retries > (uint64_t)op->q->p.retries)
 		return retries_spent(qs, op, &v, why, now);
 	if (op->q->p.retry_delay > 0)
-		return store_delay(qs, op->q, &h->key, &v, now + op->q->p.retry_delay * 1000000);
+		return store_delay(qs, op->q, &h->key, &v, h->corrid, now + op->q->p.retry_delay * 1000000);
 	op->fate = FATE_BACK;
 	return store_retry(qs, &h->key, &v);
 }
@@ -442,8 +442,7 @@ branch_after_commit(struct qspace *qs, struct branch *b)
 		op->q->n.held--;
 		if (op->fate != FATE_BACK)
 			continue;
-		if (window_insert(op->q, &h->key, &op->after) != 0)
-			window_drop(op->q);		/* no memory: it is found on disk */
+		window_insert(qs, op->q, &h->key, &op->after, h->v.flags & OV_CORRID ? h->corrid : NULL);
 		batch_event(qs, op->q, h->msgid, h->v.flags & OV_CORRID ? h->corrid : NULL);
 	}
 	branch_free(qs, b);

@@ -7,7 +7,7 @@
 
 #include "qspace_impl.h"
 
-enum { PROMOTE_AT_ONCE = 2048 };
+enum { PROMOTE_AT_ONCE = 2048, PASS_MAX = 32, MANY = 1 };
 struct pick { struct okey key; struct oval v; };
 static const struct place in_order = { .delayed = false };
 
@@ -17,22 +17,32 @@ is_expired(const struct oval *v, int64_t now)
 	return v->expires_us != 0 && v->expires_us <= now;
 }
 
+/* An entry of a window.  QMENOMSG: it had expired, and is gone. */
+static int
+pick_entry(struct qspace *qs, struct queue *q, const struct went *e, const uint8_t *corrid, int64_t now, struct pick *p)
+{
+	int rc;
+
+	p->v = e->v;
+	p->key.n = e->n;
+	memcpy(p->key.b, e->key, e->n);
+	if (!is_expired(&p->v, now))
+		return 0;
+	if ((rc = store_remove(qs, q, &p->key, &p->v, &in_order, corrid)) != 0)
+		return rc;
+	used_add(qs, &p->v, -1);
+	return QMENOMSG;
+}
+
 static int
 pick_first(struct qspace *qs, struct queue *q, int64_t now, struct pick *p)
 {
 	const struct went *e;
 	int rc;
 
-	while ((e = window_min(qs, q, &rc)) != NULL) {
-		p->v = e->v;
-		p->key.n = e->n;
-		memcpy(p->key.b, e->key, e->n);
-		if (!is_expired(&p->v, now))
-			return 0;
-		if ((rc = store_remove(qs, q, &p->key, &p->v, &in_order, NULL)) != 0)
+	while ((e = window_min(qs, q, &rc)) != NULL)
+		if ((rc = pick_entry(qs, q, e, NULL, now, p)) != QMENOMSG)
 			return rc;
-		used_add(qs, &p->v, -1);
-	}
 	return rc != 0 ? batch_dead(qs, rc) : QMENOMSG;
 }
 
@@ -51,17 +61,22 @@ pick_by_msgid(struct qspace *qs, struct queue *q, const struct qselect *sel, int
 	if (rc == DB_NOTFOUND || (rc == 0 && (is_held(qs, p->v.seq) || is_expired(&p->v, now))))
 		return QMENOMSG;
 	if (rc == 0 && at.delayed) {
-		if (!(sel->flags & WIRE_QDELAYED) || p->v.retries == 0)
+		bool due = at.available_us <= now;
+		if (!due && (!(sel->flags & WIRE_QDELAYED) || p->v.retries == 0))
 			return QMENOMSG;
-		if (!(sel->flags & TPQPEEK))
+		if (due || !(sel->flags & TPQPEEK))
 			rc = store_promote_one(qs, q, &p->key, &p->v, at.available_us);
 	}
 	return rc;
 }
 
-/* The first eligible one of this correlation id in one set of tables. */
+/*
+ * The first eligible one of this correlation id in one set of tables.  *passed counts those that are there and cannot be
+ * had, held or expired; MANY: it became too many.
+ */
 static int
-corrid_first(struct qspace *qs, struct queue *q, bool np, const uint8_t *corrid, int64_t now, struct pick *p)
+corrid_first(struct qspace *qs, struct queue *q, bool np, const uint8_t *corrid, int64_t now, struct pick *p,
+    int *passed)
 {
 	uint8_t from[4 + TMCORRIDLEN], val[OVAL_MAX];
 	struct walk w;
@@ -76,12 +91,16 @@ corrid_first(struct qspace *qs, struct queue *q, bool np, const uint8_t *corrid,
 			rc = DB_NOTFOUND;
 			break;
 		}
+		if (++*passed > PASS_MAX) {
+			rc = MANY;
+			break;
+		}
 		if (is_held(qs, get64(w.v)))
 			continue;
 		p->key.n = (uint8_t)(w.kn - sizeof from);
 		memcpy(p->key.b, w.k + sizeof from, p->key.n);
 		rc = table_get(qs, T_ORDER, np, p->key.b, p->key.n, val, sizeof val, &n);
-		if (rc == DB_NOTFOUND)		/* delayed */
+		if (rc == DB_NOTFOUND)		/* delayed, stored by version 1 */
 			continue;
 		if (rc == 0 && oval_decode(val, n, &p->v) != 0)
 			rc = batch_dead(qs, env_error(qs, T_ORDER, "an entry is not of this version", EINVAL));
@@ -93,14 +112,15 @@ corrid_first(struct qspace *qs, struct queue *q, bool np, const uint8_t *corrid,
 }
 
 static int
-pick_by_corrid(struct qspace *qs, struct queue *q, const struct qselect *sel, int64_t now, struct pick *p)
+corrid_walk(struct qspace *qs, struct queue *q, const struct qselect *sel, int64_t now, struct pick *p)
 {
 	struct pick np;
-	int rc = corrid_first(qs, q, false, sel->corrid, now, p), np_rc;
+	int passed = 0, rc = corrid_first(qs, q, false, sel->corrid, now, p, &passed), np_rc;
 
 	if ((rc != 0 && rc != QMENOMSG) || q->n.np_messages == 0)
 		return rc;
-	np_rc = corrid_first(qs, q, true, sel->corrid, now, &np);
+	passed = 0;
+	np_rc = corrid_first(qs, q, true, sel->corrid, now, &np, &passed);
 	if (np_rc == 0 && (rc == QMENOMSG || qorder_compare(np.key.b, np.key.n, p->key.b, p->key.n) < 0)) {
 		*p = np;
 		return 0;
@@ -108,14 +128,22 @@ pick_by_corrid(struct qspace *qs, struct queue *q, const struct qselect *sel, in
 	return np_rc == QMENOMSG ? rc : np_rc;
 }
 
+/* One look at the disk is enough for nearly everybody; where many are in the way a window is kept. */
 static int
-pick(struct qspace *qs, struct queue *q, const struct qselect *sel, int64_t now, struct pick *p)
+pick_by_corrid(struct qspace *qs, struct queue *q, const struct qselect *sel, int64_t now, struct pick *p)
 {
-	if (sel != NULL && (sel->flags & TPQGETBYMSGID))
-		return pick_by_msgid(qs, q, sel, now, p);
-	if (sel != NULL && (sel->flags & TPQGETBYCORRID))
-		return pick_by_corrid(qs, q, sel, now, p);
-	return pick_first(qs, q, now, p);
+	struct corrid_window *c = corrid_window_find(qs, q, sel->corrid);
+	const struct went *e;
+	int rc;
+
+	if (c == NULL && (rc = corrid_walk(qs, q, sel, now, p)) != MANY)
+		return rc;
+	if (c == NULL && (c = corrid_window_new(qs, q, sel->corrid)) == NULL)
+		return batch_dead(qs, QMEOS);
+	while ((e = corrid_window_min(qs, c, &rc)) != NULL)
+		if ((rc = pick_entry(qs, q, e, sel->corrid, now, p)) != QMENOMSG)
+			return rc;
+	return rc != 0 ? batch_dead(qs, rc) : QMENOMSG;
 }
 
 static int	/* What can only be told from the message itself. */
@@ -133,18 +161,24 @@ message_suits(const struct qselect *sel, const struct qmsg *m)
 	return 0;
 }
 
-/* Delayed messages that are due take their place first.  By identifier all of them, lest the one that is meant is
- * missed. */
+/*
+ * Delayed messages that are due take their place first, a bounded number at a time: more are only looked at when there was
+ * nothing among these.  The one that a msgid names is found where it is.
+ */
 static int
-promote(struct qspace *qs, struct queue *q, const struct qselect *sel, int64_t now)
+promote_and_pick(struct qspace *qs, struct queue *q, const struct qselect *sel, int64_t now, struct pick *p)
 {
-	bool all = sel != NULL && (sel->flags & (TPQGETBYMSGID | TPQGETBYCORRID));
-	int n;
+	int moved, rc;
 
-	do
-		n = store_promote(qs, q, now, PROMOTE_AT_ONCE);
-	while (n > 0 && all);
-	return n < 0 ? n : 0;
+	if (sel != NULL && (sel->flags & TPQGETBYMSGID))
+		return pick_by_msgid(qs, q, sel, now, p);
+	do {
+		if ((moved = store_promote(qs, q, now, PROMOTE_AT_ONCE)) < 0)
+			return moved;
+		rc = sel != NULL && (sel->flags & TPQGETBYCORRID) ? pick_by_corrid(qs, q, sel, now, p) :
+								    pick_first(qs, q, now, p);
+	} while (rc == QMENOMSG && moved > 0);
+	return rc;
 }
 
 int
@@ -164,8 +198,7 @@ qspace_dequeue(struct qspace *qs, struct branch *b, const char *queue, const str
 		return rc;
 	if (q == NULL)
 		return QMEBADQUEUE;
-	if ((rc = promote(qs, q, sel, now)) != 0 || (rc = pick(qs, q, sel, now, &p)) != 0 ||
-	    (rc = store_read(qs, q, &p.v, out, NULL)) != 0)
+	if ((rc = promote_and_pick(qs, q, sel, now, &p)) != 0 || (rc = store_read(qs, q, &p.v, out, NULL)) != 0)
 		return rc;
 	rc = message_suits(sel, *out);
 	if (rc == 0 && !peek) {

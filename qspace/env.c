@@ -362,6 +362,7 @@ walk_get(struct qspace *qs, struct walk *w, const void *from, size_t n, uint32_t
 	DBT key = { .data = (void *)(uintptr_t)from, .size = (uint32_t)n }, val = { 0 };
 	int rc = w->c->get(w->c, &key, &val, how);
 
+	qs->counts.steps++;
 	w->k = key.data;
 	w->kn = key.size;
 	w->v = val.data;

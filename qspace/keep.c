@@ -511,7 +511,7 @@ keep_load(struct qspace *qs)
 		qs->kept_token = token;
 	qs->keeping = false;
 	for (struct queue *q = qs->queues; q != NULL; q = q->next)
-		window_drop(q);
+		window_drop(qs, q);
 	if (qs->kept_token != 0)
 		return 0;
 	keep_unlink(qs);

@@ -4,14 +4,27 @@
  * The window holds exactly the not-held keys of the queue up to `hi` (all of them when `whole`), so a dequeue takes its
  * first one, and messages that are held at the head cost nothing.  It is a sorted array: what comes and goes is nearly
  * always an end, and moving a thousand pointers costs less than balancing a tree.
+ *
+ * A correlation id gets a window of its own, a smaller one, once a dequeue had to pass over many messages that it could
+ * not have.  Most never do: a reply has an id of its own.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "qspace_impl.h"
 
-enum { WINDOW_MAX = 1024, WINDOW_FILL = 512, SLOT = sizeof(void *) };
+/* A window grows to its `max` keys, and is then cut back to half of that; as many are read at once. */
+enum { WINDOW_MAX = 1024, CORRID_WINDOW_MAX = 256, CORRID_WINDOWS = 256, SLOT = sizeof(void *) };
+
+struct corrid_window {
+	uint8_t corrid[TMCORRIDLEN];
+	struct queue *q;
+	struct window w;
+	struct corrid_window *prev, *next;	/* of all queues, the one that was wanted last first */
+	UT_hash_handle hh;
+};
 
 static size_t	/* where the key is, or would be; *found */
 window_search(const struct window *w, const uint8_t *key, size_t n, bool *found)
@@ -45,7 +58,7 @@ window_trim(struct window *w)
 {
 	const struct went *last;
 
-	while (w->n > WINDOW_FILL)
+	while (w->n > w->max / 2)
 		free(w->e[w->head + --w->n]);
 	last = w->e[w->head + w->n - 1];
 	w->hi.n = last->n;
@@ -59,10 +72,10 @@ window_room(struct window *w)
 	struct went **e;
 
 	if (w->e == NULL) {
-		if ((e = malloc((2 * WINDOW_MAX + 2) * SLOT)) == NULL)
+		if ((e = malloc((2 * w->max + 2) * SLOT)) == NULL)
 			return -1;
 		w->e = e;
-		w->cap = 2 * WINDOW_MAX + 2;
+		w->cap = 2 * w->max + 2;
 		w->head = w->cap / 4;
 	}
 	if (w->head + w->n == w->cap || w->head == 0) {
@@ -93,10 +106,9 @@ window_insert_at(struct window *w, size_t at, const uint8_t *key, size_t n, cons
 	return 0;
 }
 
-int
-window_insert(struct queue *q, const struct okey *k, const struct oval *v)
+static int	/* When it belongs there. */
+window_add(struct window *w, const struct okey *k, const struct oval *v)
 {
-	struct window *w = &q->w;
 	bool found;
 	size_t at;
 
@@ -107,15 +119,14 @@ window_insert(struct queue *q, const struct okey *k, const struct oval *v)
 		w->e[w->head + at]->v = *v;
 	else if (window_insert_at(w, at, k->b, k->n, v) != 0)
 		return -1;
-	if (w->n > WINDOW_MAX)
+	if (w->n > w->max)
 		window_trim(w);
 	return 0;
 }
 
-void
-window_remove(struct queue *q, const uint8_t *key, size_t n)
+static void
+window_take(struct window *w, const uint8_t *key, size_t n)
 {
-	struct window *w = &q->w;
 	bool found;
 	size_t at = window_search(w, key, n, &found);
 
@@ -131,69 +142,201 @@ window_remove(struct queue *q, const uint8_t *key, size_t n)
 	w->n--;
 }
 
-void
-window_drop(struct queue *q)
+static void
+window_clear(struct window *w, uint32_t queue, size_t max)
 {
-	struct window *w = &q->w;
-
 	while (w->n > 0)
 		free(w->e[w->head + --w->n]);
+	w->max = max;
 	w->whole = false;
 	w->hi.n = 4;		/* no key of the queue is as short: everything lies beyond */
-	be32(w->hi.b, q->id);
+	be32(w->hi.b, queue);
 }
 
-/* One of the two tables that a queue's keys come from. */
-struct source { struct walk w; bool open, more; };
+/* --- the windows of correlation ids --- */
 
-static int	/* `more` is false behind the queue's last key. */
-source_settle(struct source *s, struct queue *q, int rc)
+struct corrid_window *
+corrid_window_find(struct qspace *qs, struct queue *q, const uint8_t *corrid)
 {
-	s->more = rc == 0 && s->w.kn > 4 && s->w.kn <= ORDER_KEY_MAX && get32(s->w.k) == q->id;
+	struct corrid_window *c;
+
+	if (q->corrids == NULL)
+		return NULL;
+	HASH_FIND(hh, q->corrids, corrid, TMCORRIDLEN, c);
+	if (c != NULL && c != qs->corrid_windows) {
+		DL_DELETE(qs->corrid_windows, c);
+		DL_PREPEND(qs->corrid_windows, c);
+	}
+	return c;
+}
+
+static void
+corrid_window_drop(struct qspace *qs, struct corrid_window *c)
+{
+	window_clear(&c->w, 0, 0);
+	free(c->w.e);
+	HASH_DELETE(hh, c->q->corrids, c);	// NOLINT: inside uthash
+	DL_DELETE(qs->corrid_windows, c);
+	qs->n_corrid_windows--;
+	free(c);
+}
+
+struct corrid_window *
+corrid_window_new(struct qspace *qs, struct queue *q, const uint8_t *corrid)
+{
+	struct corrid_window *c = calloc(1, sizeof *c);
+
+	if (c == NULL)
+		return NULL;
+	if (qs->n_corrid_windows >= CORRID_WINDOWS)
+		corrid_window_drop(qs, qs->corrid_windows->prev);
+	memcpy(c->corrid, corrid, TMCORRIDLEN);
+	c->q = q;
+	window_clear(&c->w, q->id, CORRID_WINDOW_MAX);
+	HASH_ADD(hh, q->corrids, corrid, TMCORRIDLEN, c);
+	DL_PREPEND(qs->corrid_windows, c);
+	qs->n_corrid_windows++;
+	return c;
+}
+
+static struct corrid_window *	/* quickly: nearly always there is none */
+corrid_window_of(struct queue *q, const uint8_t *corrid)
+{
+	struct corrid_window *c = NULL;
+
+	if (q->corrids != NULL && corrid != NULL)
+		HASH_FIND(hh, q->corrids, corrid, TMCORRIDLEN, c);
+	return c;
+}
+
+/* --- both --- */
+
+void
+window_insert(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, const uint8_t *corrid)
+{
+	struct corrid_window *c = corrid_window_of(q, corrid);
+
+	/* No memory: what was forgotten is found on disk. */
+	if (c != NULL && window_add(&c->w, k, v) != 0)
+		corrid_window_drop(qs, c);
+	if (window_add(&q->w, k, v) != 0)
+		window_drop(qs, q);
+}
+
+void
+window_remove(struct queue *q, const struct okey *k, const uint8_t *corrid)
+{
+	struct corrid_window *c = corrid_window_of(q, corrid);
+
+	window_take(&q->w, k->b, k->n);
+	if (c != NULL)
+		window_take(&c->w, k->b, k->n);
+}
+
+void
+window_drop(struct qspace *qs, struct queue *q)
+{
+	window_clear(&q->w, q->id, WINDOW_MAX);
+	while (q->corrids != NULL)
+		corrid_window_drop(qs, q->corrids);
+}
+
+/* --- filling --- */
+
+enum { PREFIX_MAX = 4 + TMCORRIDLEN };
+/* One of the two tables that keys come from.  What follows the prefix, or all in `order`, is the order key. */
+struct source {
+	struct walk w;
+	bool np, open, more;
+	uint8_t prefix[PREFIX_MAX], n_prefix, skip;
+};
+
+static int	/* `more` is false behind the last key. */
+source_settle(struct source *s, int rc)
+{
+	s->more = rc == 0 && s->w.kn > s->n_prefix && s->w.kn > s->skip + 4u && s->w.kn <= s->skip + (size_t)ORDER_KEY_MAX &&
+		  memcmp(s->w.k, s->prefix, s->n_prefix) == 0;
 	return rc == DB_NOTFOUND ? 0 : rc;
 }
 
-static int
-source_open(struct qspace *qs, struct queue *q, struct source *s, bool np)
+static int	/* The first one behind w->hi. */
+source_open(struct qspace *qs, struct queue *q, const struct window *w, const uint8_t *corrid, struct source *s, bool np)
 {
+	uint8_t from[PREFIX_MAX + ORDER_KEY_MAX];
 	int rc;
 
 	if ((np ? q->n.np_messages : q->n.messages) == 0)
 		return 0;
+	s->np = np;
 	s->open = true;
-	rc = source_settle(s, q, walk_first(qs, &s->w, T_ORDER, np, q->w.hi.b, q->w.hi.n));
-	if (rc == 0 && s->more && s->w.kn == q->w.hi.n && memcmp(s->w.k, q->w.hi.b, s->w.kn) == 0)
-		rc = source_settle(s, q, walk_next(qs, &s->w));
+	be32(s->prefix, q->id);
+	s->n_prefix = 4;
+	if (corrid != NULL) {
+		memcpy(s->prefix + 4, corrid, TMCORRIDLEN);
+		s->n_prefix = s->skip = PREFIX_MAX;
+	}
+	memcpy(from, s->prefix, s->skip);
+	memcpy(from + s->skip, w->hi.b, w->hi.n);
+	rc = source_settle(s, walk_first(qs, &s->w, corrid != NULL ? T_CORRID : T_ORDER, np, from, s->skip + w->hi.n));
+	if (rc == 0 && s->more && s->w.kn == s->skip + w->hi.n && memcmp(s->w.k, from, s->w.kn) == 0)
+		rc = source_settle(s, walk_next(qs, &s->w));
 	return rc;
 }
 
+static struct source *
+source_least(struct source src[2])
+{
+	const struct walk *a = &src[0].w, *b = &src[1].w;
+
+	if (!src[0].more || !src[1].more)
+		return src[0].more ? &src[0] : &src[1];
+	return qorder_compare(a->k + src[0].skip, a->kn - src[0].skip, b->k + src[1].skip, b->kn - src[1].skip) < 0 ?
+	    &src[0] : &src[1];
+}
+
+/* DB_NOTFOUND: of no use now. */
 static int
-window_refill(struct qspace *qs, struct queue *q)
+source_value(struct qspace *qs, const struct source *s, struct oval *v)
+{
+	uint8_t val[OVAL_MAX];
+	const uint8_t *b = s->w.v;
+	size_t n = s->w.vn;
+	int rc;
+
+	if (s->w.t == T_CORRID) {	/* has the sequence; in a space of version 1 the message may be delayed */
+		if (n == 8 && is_held(qs, get64(b)))
+			return DB_NOTFOUND;
+		if ((rc = table_get(qs, T_ORDER, s->np, s->w.k + s->skip, s->w.kn - s->skip, val, sizeof val, &n)) != 0)
+			return rc;
+		b = val;
+	}
+	if (oval_decode(b, n, v) != 0)
+		return env_error(qs, T_ORDER, "an entry is not of this version", EINVAL);
+	return is_held(qs, v->seq) ? DB_NOTFOUND : 0;
+}
+
+static int
+window_refill(struct qspace *qs, struct queue *q, struct window *w, const uint8_t *corrid)
 {
 	struct source src[2] = { 0 };
-	struct window *w = &q->w;
 	int rc = 0;
 
 	for (int i = 0; i < 2 && rc == 0; i++)
-		rc = source_open(qs, q, &src[i], i == 1);
-	while (rc == 0 && w->n < WINDOW_FILL && (src[0].more || src[1].more)) {
-		struct source *s = &src[0];
+		rc = source_open(qs, q, w, corrid, &src[i], i == 1);
+	while (rc == 0 && w->n < w->max / 2 && (src[0].more || src[1].more)) {
+		struct source *s = source_least(src);
+		const uint8_t *k = s->w.k + s->skip;
+		size_t n = s->w.kn - s->skip;
 		struct oval v;
 
-		if (!src[0].more ||
-		    (src[1].more && qorder_compare(src[1].w.k, src[1].w.kn, src[0].w.k, src[0].w.kn) < 0))
-			s = &src[1];
-		if (oval_decode(s->w.v, s->w.vn, &v) != 0) {
-			rc = env_error(qs, T_ORDER, "an entry is not of this version", EINVAL);
-			break;
-		}
-		if (!is_held(qs, v.seq) && window_insert_at(w, w->n, s->w.k, s->w.kn, &v) != 0) {
+		rc = source_value(qs, s, &v);
+		if (rc == 0 && window_insert_at(w, w->n, k, n, &v) != 0)
 			rc = QMEOS;
+		if (rc != 0 && rc != DB_NOTFOUND)
 			break;
-		}
-		w->hi.n = (uint8_t)s->w.kn;
-		memcpy(w->hi.b, s->w.k, s->w.kn);
-		rc = source_settle(s, q, walk_next(qs, &s->w));
+		w->hi.n = (uint8_t)n;
+		memcpy(w->hi.b, k, n);
+		rc = source_settle(s, walk_next(qs, &s->w));
 	}
 	w->whole = rc == 0 && !src[0].more && !src[1].more;
 	for (int i = 0; i < 2; i++)
@@ -202,15 +345,25 @@ window_refill(struct qspace *qs, struct queue *q)
 	return rc;
 }
 
+static const struct went *
+least_of(struct qspace *qs, struct queue *q, struct window *w, const uint8_t *corrid, int *rc)
+{
+	*rc = 0;
+	while (w->n == 0 && !w->whole && *rc == 0)
+		*rc = window_refill(qs, q, w, corrid);
+	return w->n > 0 && *rc == 0 ? w->e[w->head] : NULL;
+}
+
 const struct went *
 window_min(struct qspace *qs, struct queue *q, int *rc)
 {
-	struct window *w = &q->w;
+	return least_of(qs, q, &q->w, NULL, rc);
+}
 
-	*rc = 0;
-	while (w->n == 0 && !w->whole && *rc == 0)
-		*rc = window_refill(qs, q);
-	return w->n > 0 && *rc == 0 ? w->e[w->head] : NULL;
+const struct went *
+corrid_window_min(struct qspace *qs, struct corrid_window *c, int *rc)
+{
+	return least_of(qs, c->q, &c->w, c->corrid, rc);
 }
 
 bool

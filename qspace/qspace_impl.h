@@ -86,6 +86,7 @@ int64_t pages_of(int64_t bytes);
 struct went { struct oval v; uint8_t n; uint8_t key[]; };
 struct window {
 	struct went **e; size_t head, n, cap;	/* sorted; e[head .. head+n) */
+	size_t max;
 	bool whole;				/* holds every not-held key of the queue */
 	struct okey hi;				/* else: every one up to here */
 };
@@ -99,11 +100,16 @@ struct held {
 	uint8_t msgid[TMMSGIDLEN], corrid[TMCORRIDLEN];
 	UT_hash_handle hh;
 };
-int window_insert(
-    struct queue *q, const struct okey *k, const struct oval *v); /* only when it belongs there; -1 no memory */
-void window_remove(struct queue *q, const uint8_t *key, size_t n);
+/* corrid NULL: the message has none. */
+void window_insert(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v,
+    const uint8_t *corrid);			/* only when it belongs there */
+void window_remove(struct queue *q, const struct okey *k, const uint8_t *corrid);
 const struct went *window_min(struct qspace *qs, struct queue *q, int *rc);	/* refills; NULL: none, or *rc */
-void window_drop(struct queue *q);		/* forget; the next look reads the disk */
+void window_drop(struct qspace *qs, struct queue *q);	/* forget; the next look reads the disk */
+struct corrid_window;				/* the same for one correlation id of a queue */
+struct corrid_window *corrid_window_find(struct qspace *qs, struct queue *q, const uint8_t *corrid);	/* or NULL */
+struct corrid_window *corrid_window_new(struct qspace *qs, struct queue *q, const uint8_t *corrid); /* no memory: NULL */
+const struct went *corrid_window_min(struct qspace *qs, struct corrid_window *c, int *rc);
 bool is_held(const struct qspace *qs, uint64_t seq);
 
 /* --- env.c: Berkeley DB --- */
@@ -218,6 +224,7 @@ struct queue {
 	struct queue_params p;
 	struct counters n;
 	struct window w;
+	struct corrid_window *corrids;	/* NULL: none, the usual case */
 	uint64_t batch;			/* the batch that saved these: */
 	struct counters saved;
 	struct queue_params *saved_p;	/* NULL: not changed in the batch */
@@ -251,7 +258,8 @@ int store_put(struct qspace *qs, struct queue *q, struct newmsg *m, int64_t now)
 int store_remove(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, const struct place *at,
     const uint8_t *corrid);	/* corrid NULL: read from the record when needed */
 int store_read(struct qspace *qs, struct queue *q, const struct oval *v, struct qmsg **out, struct origin *origin);
-int store_delay(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, int64_t until);
+int store_delay(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, const uint8_t *corrid,
+    int64_t until);
 int store_retry(struct qspace *qs, const struct okey *k, const struct oval *v);	/* new value at the same place */
 int store_promote(struct qspace *qs, struct queue *q, int64_t now, int max);	/* how many were moved, or a QME code */
 int store_to_error_queue(struct qspace *qs, struct held *h, const struct oval *v, const struct wire_why *why,
@@ -372,6 +380,7 @@ struct qspace {
 	struct queue *queues, *by_name, *by_id;
 	struct branch *branches;
 	struct held *held;
+	struct corrid_window *corrid_windows; size_t n_corrid_windows;
 	uint64_t next_seq, seq_limit;
 	uint32_t next_queue;
 	int64_t stored_us;		/* the time of use that is on disk */

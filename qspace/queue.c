@@ -159,7 +159,7 @@ queue_add(struct qspace *qs, uint32_t id, const struct queue_params *p)
 	q->p = *p;
 	q->n.next_due = NEVER;
 	q->n.armed = q->n.np_armed = true;
-	window_drop(q);
+	window_drop(qs, q);
 	DL_APPEND(qs->queues, q);
 	HASH_ADD_KEYPTR(hh, qs->by_name, q->p.name, strlen(q->p.name), q);
 	HASH_ADD(hh_id, qs->by_id, id, sizeof q->id, q);
@@ -172,7 +172,7 @@ queue_forget(struct qspace *qs, struct queue *q)
 	HASH_DELETE(hh, qs->by_name, q);
 	HASH_DELETE(hh_id, qs->by_id, q);
 	DL_DELETE(qs->queues, q);
-	window_drop(q);
+	window_drop(qs, q);
 	free(q->w.e);
 	free(q->saved_p);
 	free(q);
@@ -257,7 +257,7 @@ queue_reload_all(struct qspace *qs)
 		q->n.np_delayed = was.np_delayed;
 		q->n.delayed += was.np_delayed;
 		q->n.np_armed = was.np_armed;
-		window_drop(q);
+		window_drop(qs, q);
 		if ((rc = queue_find_due(qs, q)) != 0)
 			return rc;
 		qs->used.messages += q->n.messages;

@@ -133,14 +133,19 @@ alias_get(struct qspace *qs, bool np, uint64_t seq, struct okey *k, struct place
 	return 0;
 }
 
-static int	/* Into `order`; eligible once the batch commits. */
-order_put(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v)
+static int	/* Into `order` and `corrid`; eligible once the batch commits. */
+order_put(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, const uint8_t *corrid)
 {
-	uint8_t val[OVAL_MAX];
-	int rc = table_put(qs, T_ORDER, v->flags & OV_NP, k->b, k->n, val, oval_encode(val, v));
+	uint8_t key[4 + TMCORRIDLEN + ORDER_KEY_MAX], val[OVAL_MAX], seq[8];
+	bool np = v->flags & OV_NP;
+	int rc = table_put(qs, T_ORDER, np, k->b, k->n, val, oval_encode(val, v));
 
-	if (rc == 0 && window_insert(q, k, v) != 0)
-		rc = batch_dead(qs, QMEOS);
+	if (rc == 0 && (v->flags & OV_CORRID)) {
+		be64(seq, v->seq);
+		rc = table_put(qs, T_CORRID, np, key, corrid_key(key, k, corrid), seq, sizeof seq);
+	}
+	if (rc == 0)
+		window_insert(qs, q, k, v, v->flags & OV_CORRID ? corrid : NULL);
 	return rc;
 }
 
@@ -174,6 +179,19 @@ must_del(struct qspace *qs, enum table t, bool np, const void *k, size_t n)
 	return rc;
 }
 
+static int	/* Out of `order` and `corrid`. */
+order_del(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, const uint8_t *corrid)
+{
+	uint8_t key[4 + TMCORRIDLEN + ORDER_KEY_MAX];
+	bool np = v->flags & OV_NP;
+	int rc = must_del(qs, T_ORDER, np, k->b, k->n);
+
+	if (rc == 0 && (v->flags & OV_CORRID))
+		rc = must_del(qs, T_CORRID, np, key, corrid_key(key, k, corrid));
+	window_remove(q, k, v->flags & OV_CORRID ? corrid : NULL);
+	return rc;
+}
+
 static int
 delayed_del(struct qspace *qs, struct queue *q, const struct oval *v, int64_t until)
 {
@@ -195,7 +213,6 @@ int
 store_put(struct qspace *qs, struct queue *q, struct newmsg *m, int64_t now)
 {
 	struct place at = { .delayed = m->available_us > now, .available_us = m->available_us };
-	uint8_t key[4 + TMCORRIDLEN + ORDER_KEY_MAX], seq[8];
 	bool np = m->v.flags & OV_NP;
 	int rc;
 
@@ -203,15 +220,10 @@ store_put(struct qspace *qs, struct queue *q, struct newmsg *m, int64_t now)
 	if ((rc = heap_add(qs, np, m->rec, m->rec_len, m->v.bytes, &m->v.rid)) != 0 ||
 	    (rc = place_write(qs, &m->key, &m->v, &at)) != 0)
 		return rc;
-	if (m->v.flags & OV_CORRID) {
-		be64(seq, m->v.seq);
-		if ((rc = table_put(qs, T_CORRID, np, key, corrid_key(key, &m->key, m->corrid), seq, sizeof seq)) != 0)
-			return rc;
-	}
 	qs->batch.enqueues++;
 	if (at.delayed)
 		return delayed_put(qs, q, &m->key, &m->v, m->available_us);
-	if ((rc = order_put(qs, q, &m->key, &m->v)) == 0)
+	if ((rc = order_put(qs, q, &m->key, &m->v, m->corrid)) == 0)
 		batch_event(qs, q, m->msgid, m->v.flags & OV_CORRID ? m->corrid : NULL);
 	return rc;
 }
@@ -288,18 +300,18 @@ store_remove(struct qspace *qs, struct queue *q, const struct okey *k, const str
 		corrid = r.m.corrid;
 	}
 	assert(corrid != NULL || !(v->flags & OV_CORRID));
-	if (at->delayed) {
-		if ((rc = delayed_del(qs, q, v, at->available_us)) != 0)
+	if (!at->delayed) {
+		if ((rc = order_del(qs, q, k, v, corrid)) != 0)
 			return rc;
 	} else {
-		if ((rc = must_del(qs, T_ORDER, np, k->b, k->n)) != 0)
+		if ((rc = delayed_del(qs, q, v, at->available_us)) != 0)
 			return rc;
-		window_remove(q, k->b, k->n);
+		if ((v->flags & OV_CORRID) &&	/* only one that version 1 stored has an entry */
+		    (rc = table_del(qs, T_CORRID, np, key, corrid_key(key, k, corrid))) != 0 && rc != DB_NOTFOUND)
+			return rc;
 	}
 	if ((rc = heap_del(qs, np, v->rid, v->bytes)) != 0)
 		return rc == DB_NOTFOUND ? record_damaged(qs, q, v) : rc;
-	if ((v->flags & OV_CORRID) && (rc = must_del(qs, T_CORRID, np, key, corrid_key(key, k, corrid))) != 0)
-		return rc;
 	if (v->expires_us != 0) {
 		expiry_key(key, v->expires_us, v->seq);
 		if ((rc = must_del(qs, T_EXPIRY, np, key, 16)) != 0)
@@ -321,16 +333,14 @@ store_retry(struct qspace *qs, const struct okey *k, const struct oval *v)
 }
 
 int
-store_delay(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, int64_t until)
+store_delay(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, const uint8_t *corrid,
+    int64_t until)
 {
 	struct place at = { .delayed = true, .available_us = until };
 	int rc;
 
 	queue_touch(qs, q);
-	if ((rc = must_del(qs, T_ORDER, v->flags & OV_NP, k->b, k->n)) != 0)
-		return rc;
-	window_remove(q, k->b, k->n);
-	if ((rc = place_write(qs, k, v, &at)) != 0)
+	if ((rc = order_del(qs, q, k, v, corrid)) != 0 || (rc = place_write(qs, k, v, &at)) != 0)
 		return rc;
 	return delayed_put(qs, q, k, v, until);
 }
@@ -339,7 +349,7 @@ int
 store_promote_one(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, int64_t available_us)
 {
 	struct place at = { .delayed = false };
-	struct qrecord r;
+	struct qrecord r = { 0 };
 	uint8_t seq[8];
 	int rc;
 
@@ -349,13 +359,13 @@ store_promote_one(struct qspace *qs, struct queue *q, const struct okey *k, cons
 		return rc;
 	if (!(v->flags & OV_ALIAS) && (rc = must_del(qs, T_ALIAS, v->flags & OV_NP, seq, sizeof seq)) != 0)
 		return rc;
-	if ((rc = place_write(qs, k, v, &at)) != 0 || (rc = order_put(qs, q, k, v)) != 0)
+	if ((qs->eligible != NULL || (v->flags & OV_CORRID)) && (rc = head_read(qs, q, v, &r)) != 0)
 		return rc;
-	if (qs->eligible == NULL)
-		return 0;
-	if ((rc = head_read(qs, q, v, &r)) == 0)
+	if ((rc = place_write(qs, k, v, &at)) != 0 || (rc = order_put(qs, q, k, v, r.m.corrid)) != 0)
+		return rc;
+	if (qs->eligible != NULL)
 		batch_event(qs, q, r.m.msgid, v->flags & OV_CORRID ? r.m.corrid : NULL);
-	return rc;
+	return 0;
 }
 
 struct due { int64_t us; struct okey k; struct oval v; };
