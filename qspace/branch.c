@@ -137,6 +137,16 @@ branch_check(const struct branch *b)
 	return b->doomed ? QMEABORTED : b->state != BR_ACTIVE || b->ended ? QMEPROTO : 0;
 }
 
+const struct newmsg *
+branch_enqueued(const struct branch *b, const struct queue *q, const uint8_t msgid[TMMSGIDLEN])
+{
+	for (size_t i = b->n; i-- > 0;)		/* most likely one of the last */
+		if (b->op[i].kind == OP_ENQUEUE && b->op[i].q == q &&
+		    memcmp(b->op[i].m->msgid, msgid, TMMSGIDLEN) == 0)
+			return b->op[i].m;
+	return NULL;
+}
+
 static int
 op_room(struct qspace *qs, struct branch *b, size_t bytes)
 {

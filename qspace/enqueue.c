@@ -118,20 +118,54 @@ message_locate(struct qspace *qs, struct queue *q, const struct msgid_parts *id,
 	return v->seq == seq ? 0 : DB_NOTFOUND;
 }
 
-static int	/* The key of the new message, ahead of the one that is named. */
-key_before(struct qspace *qs, struct queue *q, const struct qmsg_in *in, uint64_t seq, struct okey *out)
+static int	/* The last key in `order` before k, of this queue; n 0: there is none. */
+key_ahead(struct qspace *qs, const struct queue *q, const struct okey *k, struct okey *out)
 {
+	struct walk w;
+	int rc = 0;
+
+	out->n = 0;
+	for (int np = 0; np < 2 && rc == 0; np++) {
+		if ((np ? q->n.np_messages : q->n.messages) == 0)
+			continue;
+		rc = walk_before(qs, &w, T_ORDER, np, k->b, k->n);
+		if (rc == 0 && w.kn > 4 && w.kn <= ORDER_KEY_MAX && get32(w.k) == q->id &&
+		    (out->n == 0 || qorder_compare(out->b, out->n, w.k, w.kn) < 0)) {
+			out->n = (uint8_t)w.kn;
+			memcpy(out->b, w.k, w.kn);
+		}
+		walk_end(qs, &w);
+		if (rc == DB_NOTFOUND)
+			rc = 0;
+	}
+	return rc;
+}
+
+static int	/* The key of the new message, ahead of the one that is named: one that is there, or of the same branch. */
+key_before(struct qspace *qs, struct branch *b, struct queue *q, const struct qmsg_in *in, uint64_t seq,
+    struct okey *out)
+{
+	const struct newmsg *own;
 	struct msgid_parts id;
-	struct okey k;
+	struct okey k, ahead = { 0 };
 	struct oval v;
 	struct place at;
 	int rc;
 
 	if (qorder_msgid_parse(in->msgid, &id) != 0 || memcmp(in->msgid + 1, qs->id4, 4) != 0)
 		return QMEBADMSGID;
-	if ((rc = message_locate(qs, q, &id, &k, &v, &at)) != 0)
-		return rc == DB_NOTFOUND ? QMEBADMSGID : rc;
-	return qorder_before(out, &k, seq) == 0 ? 0 : QMENOSPACE;
+	if ((rc = message_locate(qs, q, &id, &k, &v, &at)) == DB_NOTFOUND) {
+		if (b == NULL || (own = branch_enqueued(b, q, in->msgid)) == NULL)
+			return QMEBADMSGID;
+		k = own->key;
+	} else if (rc != 0) {
+		return rc;
+	} else if (v.expires_us != 0 && v.expires_us <= clock_now_us() && !is_held(qs, v.seq)) {
+		return QMEBADMSGID;
+	}
+	if (qorder_before_looks(&k) && (rc = key_ahead(qs, q, &k, &ahead)) != 0)
+		return rc;
+	return qorder_before(out, &k, &ahead, seq) == 0 ? 0 : QMENOSPACE;
 }
 
 static void	/* What its receiver will see. */
@@ -161,7 +195,7 @@ message_fill(struct qmsg *m, const struct queue *q, const struct qmsg_in *in, in
 }
 
 int
-message_make(struct qspace *qs, struct queue *q, const struct qmsg_in *in, size_t ops, int64_t now,
+message_make(struct qspace *qs, struct branch *b, struct queue *q, const struct qmsg_in *in, int64_t now,
     struct newmsg *out)
 {
 	struct qrecord r = { .seq = space_next_seq(qs), .queue = q->id };
@@ -177,10 +211,10 @@ message_make(struct qspace *qs, struct queue *q, const struct qmsg_in *in, size_
 		.flags = (uint8_t)((r.m.persistent ? 0 : OV_NP) | (in->flags & TPQCORRID ? OV_CORRID : 0) |
 				   (before ? OV_ALIAS : 0)) };
 	if ((rc = space_room(qs, q, &out->v)) != 0 ||
-	    (r.m.persistent && (rc = room_take(qs, r.m.body_len + RECORD_HEAD_MAX, ops)) != 0))
+	    (r.m.persistent && (rc = room_take(qs, r.m.body_len + RECORD_HEAD_MAX, b != NULL ? b->n : 0)) != 0))
 		return rc;
 	if (before) {
-		if ((rc = key_before(qs, q, in, r.seq, &out->key)) != 0)
+		if ((rc = key_before(qs, b, q, in, r.seq, &out->key)) != 0)
 			return rc;
 	} else {
 		values = (struct qorder_values){ .priority = r.m.priority, .expires_us = r.m.expires_us,
@@ -217,7 +251,7 @@ qspace_enqueue(
 		return QMEBADQUEUE;
 	if (!input_is_valid(q, in) || (in->has_body && in->body_len > BODY_MAX))
 		return QMEINVAL;
-	if ((rc = message_make(qs, q, in, b != NULL ? b->n : 0, now, &m)) != 0)
+	if ((rc = message_make(qs, b, q, in, now, &m)) != 0)
 		return rc;
 	if (b != NULL)
 		rc = branch_add_enqueue(qs, b, q, &m);

@@ -391,6 +391,16 @@ walk_next(struct qspace *qs, struct walk *w)
 	return walk_get(qs, w, NULL, 0, DB_NEXT);
 }
 
+int
+walk_before(struct qspace *qs, struct walk *w, enum table t, bool np, const void *than, size_t n)
+{
+	int rc = walk_first(qs, w, t, np, than, n);
+
+	if (rc == 0)
+		return walk_get(qs, w, NULL, 0, DB_PREV);
+	return rc == DB_NOTFOUND && w->c != NULL ? walk_get(qs, w, NULL, 0, DB_LAST) : rc;
+}
+
 void
 walk_end(struct qspace *qs, struct walk *w)
 {

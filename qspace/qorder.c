@@ -5,12 +5,19 @@
  *
  * Class TOP has no criteria and the sequence inverted: whoever came last stands first.  LIFO inverts it too.  "Ahead of
  *K" is K without its last byte, then 0x40, the sequence, 0x80: behind all that was ahead of K, and directly ahead of K.
+ *
+ * That takes nine bytes for each message ahead of one that itself was put ahead of another.  Where they get too many, those
+ * ahead of K stand in a line: K without its last byte, 0x20, place u64, sequence, 0x80.  A newcomer ahead of one in
+ * the line gets a place between that one and its neighbour, far from the neighbour, and another line when there is none left.
  */
 #include <string.h>
 
 #include "qspace_impl.h"
 
-enum { CLASS_TOP = 0x40, CLASS_NORMAL = 0x80, AHEAD = 0x40, END = 0x80 };
+enum { CLASS_TOP = 0x40, CLASS_NORMAL = 0x80, AHEAD_LINE = 0x20, AHEAD = 0x40, END = 0x80 };
+enum { LINE_BYTES = 1 + 8 + 8, LINES = 3, LINE_FROM = ORDER_KEY_MAX - LINES * LINE_BYTES };
+#define LINE_MIDDLE (UINT64_C(1) << 63)
+#define LINE_STEP (UINT64_C(1) << 32)
 /* First byte of an identifier: its kind, and with that its version. */
 enum { ID_DIRECT = 0x51, ID_DIRECT_NP, ID_ALIAS, ID_ALIAS_NP };
 #define DIRECT_MAX (TMMSGIDLEN - 6 + 1)	/* longest key that fits an identifier: its last byte is known */
@@ -94,16 +101,60 @@ qorder_key(
 	key_byte(k, END);
 }
 
-int
-qorder_before(struct okey *k, const struct okey *of, uint64_t seq)
+static bool	/* Do the first n bytes and the one that follows agree?  Then k is one of those ahead of a message. */
+stands_under(const struct okey *k, const uint8_t *stem, size_t n, uint8_t kind)
 {
-	if (of->n + 9 > ORDER_KEY_MAX)
+	return k->n > n + 1 && memcmp(k->b, stem, n) == 0 && k->b[n] == kind;
+}
+
+static int
+line_key(struct okey *k, const uint8_t *stem, size_t n, uint64_t place, uint64_t seq)
+{
+	if (n + LINE_BYTES + 1 > ORDER_KEY_MAX)
 		return -1;
-	*k = *of;
-	k->b[k->n - 1] = AHEAD;
+	memcpy(k->b, stem, n);
+	k->n = (uint8_t)n;
+	key_byte(k, AHEAD_LINE);
+	key_u64(k, place);
 	key_u64(k, seq);
 	key_byte(k, END);
 	return 0;
+}
+
+bool
+qorder_before_looks(const struct okey *of)
+{
+	return of->n + 9 > LINE_FROM;
+}
+
+int
+qorder_before(struct okey *k, const struct okey *of, const struct okey *prev, uint64_t seq)
+{
+	size_t stem = of->n - 1u;
+	uint64_t place, low = 0;
+
+	if (!qorder_before_looks(of) || (stands_under(prev, of->b, stem, AHEAD) && of->n + 9 <= ORDER_KEY_MAX)) {
+		*k = *of;
+		k->b[k->n - 1] = AHEAD;
+		key_u64(k, seq);
+		key_byte(k, END);
+		return 0;
+	}
+	if (stands_under(prev, of->b, stem, AHEAD_LINE)) {	/* some stand there: behind the last one */
+		place = get64(prev->b + stem + 1);
+		return place > UINT64_MAX - LINE_STEP ? -1 : line_key(k, of->b, stem, place + LINE_STEP, seq);
+	}
+	if (of->n > LINE_BYTES + 5 && of->b[of->n - 1 - LINE_BYTES] == AHEAD_LINE) {	/* in a line itself: beside it */
+		stem = of->n - 1u - LINE_BYTES;
+		place = get64(of->b + stem + 1);
+		if (stands_under(prev, of->b, stem, AHEAD_LINE))
+			low = get64(prev->b + stem + 1);
+		if (place > low && place - low > 1)
+			return line_key(k, of->b, stem, place - low > 2 * LINE_STEP ? place - LINE_STEP :
+			    low + (place - low) / 2, seq);
+		stem = of->n - 1u;
+	}
+	return line_key(k, of->b, stem, LINE_MIDDLE, seq);
 }
 
 int

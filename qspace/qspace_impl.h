@@ -31,7 +31,9 @@ struct qorder_values { int32_t priority; int64_t available_us, expires_us; };	/*
 
 void qorder_key(
     struct okey *k, uint32_t queue, const uint8_t order[4], const struct qorder_values *v, bool top, uint64_t seq);
-int qorder_before(struct okey *k, const struct okey *of, uint64_t seq);	/* -1: too many steps ahead of one another */
+/* prev: what stands directly ahead of `of` now, n 0 when that is nothing.  Only looked at when qorder_before_looks(). */
+bool qorder_before_looks(const struct okey *of);
+int qorder_before(struct okey *k, const struct okey *of, const struct okey *prev, uint64_t seq);	/* -1: no place left */
 int qorder_compare(const uint8_t *a, size_t an, const uint8_t *b, size_t bn);
 uint32_t qorder_queue(const struct okey *k);
 uint64_t qorder_seq(const struct okey *k, bool lifo);	/* of a key that qorder_key() made */
@@ -158,6 +160,7 @@ int table_del(struct qspace *qs, enum table t, bool np, const void *k, size_t kn
 struct walk { DBC *c; enum table t; const uint8_t *k, *v; size_t kn, vn; };
 int walk_first(struct qspace *qs, struct walk *w, enum table t, bool np, const void *from, size_t n);
 int walk_next(struct qspace *qs, struct walk *w);
+int walk_before(struct qspace *qs, struct walk *w, enum table t, bool np, const void *than, size_t n); /* the one before it */
 void walk_end(struct qspace *qs, struct walk *w);
 extern int (*_Atomic env_fault)(int fd, size_t n); /* tests: not NULL, called before a write; an errno makes it fail */
 
@@ -283,7 +286,7 @@ void keep_changed(struct qspace *qs);	/* what is in memory is no longer what the
 /* --- enqueue.c --- */
 
 /* Everything of a message but where its record lies: checked, numbered, encoded into qs->rec. */
-int message_make(struct qspace *qs, struct queue *q, const struct qmsg_in *in, size_t ops, int64_t now,
+int message_make(struct qspace *qs, struct branch *b, struct queue *q, const struct qmsg_in *in, int64_t now,
     struct newmsg *out);
 /* The message that an identifier names, held or delayed ones too.  DB_NOTFOUND: none on this queue. */
 int message_locate(struct qspace *qs, struct queue *q, const struct msgid_parts *id, struct okey *k, struct oval *v,
@@ -318,6 +321,8 @@ struct branch {
 	UT_hash_handle hh;
 };
 int branch_check(const struct branch *b);	/* 0, QMEABORTED or QMEPROTO */
+/* The message of this identifier that the branch itself has enqueued on q, or NULL. */
+const struct newmsg *branch_enqueued(const struct branch *b, const struct queue *q, const uint8_t msgid[TMMSGIDLEN]);
 int branch_add_enqueue(struct qspace *qs, struct branch *b, struct queue *q, const struct newmsg *m);
 int branch_add_dequeue(struct qspace *qs, struct branch *b, struct queue *q, const struct okey *k, const struct oval *v,
     const struct qmsg *m);

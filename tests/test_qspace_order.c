@@ -48,22 +48,57 @@ top_goes_ahead_of_all_and_the_last_one_first(void)
 	CU_ASSERT_TRUE(sorts_before(key(all, 1, 9000, 0, true, 6), key(all, 100, 0, 1, true, 5)));
 }
 
+static const struct okey nothing;
+
 static void
 before_is_directly_ahead_and_nests(void)
 {
-	struct okey a = key(fifo, 50, 0, 0, false, 10), b = key(fifo, 50, 0, 0, false, 11), b1, b2, b11, k;
-	int depth = 0;
+	struct okey a = key(fifo, 50, 0, 0, false, 10), b = key(fifo, 50, 0, 0, false, 11), b1, b2, b11;
 
-	CU_ASSERT_EQUAL_FATAL(qorder_before(&b1, &b, 12), 0);
-	CU_ASSERT_EQUAL_FATAL(qorder_before(&b2, &b, 13), 0);
-	CU_ASSERT_EQUAL_FATAL(qorder_before(&b11, &b1, 14), 0);
+	CU_ASSERT_EQUAL_FATAL(qorder_before(&b1, &b, &a, 12), 0);
+	CU_ASSERT_EQUAL_FATAL(qorder_before(&b2, &b, &b1, 13), 0);
+	CU_ASSERT_EQUAL_FATAL(qorder_before(&b11, &b1, &a, 14), 0);
 	CU_ASSERT_TRUE(sorts_before(a, b11));
 	CU_ASSERT_TRUE(sorts_before(b11, b1));
 	CU_ASSERT_TRUE(sorts_before(b1, b2));
 	CU_ASSERT_TRUE(sorts_before(b2, b));
-	for (k = b; qorder_before(&b1, &k, 20) == 0; k = b1)
-		depth++;
-	CU_ASSERT_TRUE(depth >= 10);	/* then an error, never a key that is cut off */
+}
+
+static void	/* Each ahead of the last one, a hundred thousand times; the same for one message ahead of which all go. */
+a_chain_of_before_does_not_end(void)
+{
+	struct okey a = key(all, 50, 1, 1, false, 10), b = key(all, 50, 1, 1, false, 11), last = b, k, prev = a;
+
+	for (int i = 0; i < 100000; i++, last = k) {
+		CU_ASSERT_EQUAL_FATAL(qorder_before(&k, &last, &a, (uint64_t)(12 + i)), 0);
+		CU_ASSERT_TRUE_FATAL(sorts_before(k, last) && sorts_before(a, k));
+	}
+	for (int i = 0; i < 100000; i++, prev = k) {	/* ahead of the one at the end of that chain */
+		CU_ASSERT_EQUAL_FATAL(qorder_before(&k, &last, &prev, (uint64_t)(200000 + i)), 0);
+		CU_ASSERT_TRUE_FATAL(sorts_before(k, last) && sorts_before(prev, k));
+	}
+}
+
+/* The worst there is: always between the last two.  It ends with an error, never with a key that is cut off. */
+static void
+between_the_last_two_ends_with_an_error(void)
+{
+	struct okey low = key(fifo, 50, 0, 0, false, 10), high = key(fifo, 50, 0, 0, false, 11), k;
+	int n, stop = 0;
+
+	for (n = 0; n < 100000; n++) {
+		if ((stop = qorder_before(&k, &high, n == 0 ? &nothing : &low, (uint64_t)(12 + n))) != 0)
+			break;
+		CU_ASSERT_TRUE_FATAL(sorts_before(low, k) && sorts_before(k, high));
+		if (n % 2)
+			low = k;
+		else
+			high = k;
+	}
+	CU_ASSERT_EQUAL(stop, -1);
+	CU_ASSERT_TRUE(n >= 64);
+	if (getenv("TEST_LONG") != NULL)
+		printf("between the last two: %d\n", n);
 }
 
 static void
@@ -244,6 +279,8 @@ main(void)
 		UNIT(criteria_count_in_their_order),
 		UNIT(top_goes_ahead_of_all_and_the_last_one_first),
 		UNIT(before_is_directly_ahead_and_nests),
+		UNIT(a_chain_of_before_does_not_end),
+		UNIT(between_the_last_two_ends_with_an_error),
 		UNIT(an_identifier_leads_to_its_key),
 		UNIT(records_come_back_and_damaged_ones_do_not),
 		UNIT(a_record_of_version_1_is_read), UNIT(order_values_come_back),
