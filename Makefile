@@ -5,7 +5,8 @@
 #   make demo       the story of a message, with numbers          make check        all tests but the long ones
 #   make lint       analysers and manual pages                    make check-long   the long ones too
 #   make bench      figures                                       make crash        kill -9 runs with an oracle
-#   make fuzz       libFuzzer on every decoder and reader         make install PREFIX=/opt/atmiq
+#   make fuzz       libFuzzer on every decoder and reader         make soak         fill and drain for half an hour
+#   make install PREFIX=/opt/atmiq
 #   make SAN=address,undefined check        make SAN=thread check
 #
 # V=1 shows the commands.  CHECK="test_common_wire story_idioms" runs a choice of the tests.
@@ -79,7 +80,7 @@ RM_FILE  := $(T)/udataobj/RM
 
 SAMPLE   := $(patsubst examples/%,$(T)/apps/%,$(wildcard examples/qsample/*))
 
-.PHONY: show-uses all deps deps-lint demo check check-long crash bench lint fuzz install clean
+.PHONY: show-uses all deps deps-lint demo check check-long crash soak bench lint fuzz install clean
 all: $(SHARED) $(SONAMES:%=$(T)/lib/%) $(HEADERS) $(RM_FILE) $(BINS) $(PAGES:%=$(B)/%.stamp) $(SAMPLE)
 
 $(B)/obj/%.o: %.c
@@ -170,12 +171,18 @@ check:
 check-long:
 	@$(submake) deps
 	@$(submake) -j$(JOBS) tests
-	@TEST_LONG=1 TEST_TIMEOUT=3600 $(RUN_ENV) tests/run $(or $(CHECK),$(UNIT) $(STORIES))
+	@TEST_LONG=1 TEST_TIMEOUT=3600 SOAK_MINUTES=2 $(RUN_ENV) tests/run $(or $(CHECK),$(UNIT) $(STORIES) $(SOAKS))
+	@$(if $(CHECK),,FUZZ_SECONDS=60 $(MAKE) --no-print-directory fuzz)
 
 crash:
 	@$(submake) deps
 	@$(submake) -j$(JOBS) tests
 	@TEST_TIMEOUT=1800 $(RUN_ENV) tests/run -v $(or $(CHECK),$(CRASHES))
+
+soak:	# SOAK_MINUTES=30
+	@$(submake) deps
+	@$(submake) -j$(JOBS) tests
+	@TEST_TIMEOUT=$$(($${SOAK_MINUTES:-30} * 60 + 1800)) $(RUN_ENV) tests/run -v $(or $(CHECK),$(SOAKS))
 
 bench:
 	@$(submake) deps

@@ -125,6 +125,8 @@ frame_begin(struct link_client *c, uint64_t length)
 
 	if (length > most || (c->flags & (ZMTP_COMMAND | ZMTP_MORE)) == (ZMTP_COMMAND | ZMTP_MORE))
 		return -1;
+	if (c->state == HELLO && !(c->flags & ZMTP_COMMAND))
+		return -1;	/* READY comes first */
 	c->left = length;
 	c->into = c->flags & ZMTP_COMMAND || c->parts >= 2 ? NULL : c->parts == 0 ? &c->head : &c->body;
 	if (c->into == NULL)

@@ -154,8 +154,8 @@ make_space(struct given *g, const struct given_conf *c)
 	char lines[8192];
 
 	snprintf(lines, sizeof lines,
-	    "crdl %s/QUE 0 20000\nqspacecreate %s QSPACE %ld %s\nqopen QSPACE\nqcreate ERRQ fifo none 0 0 100%% 0%% \"\"\n%s\nquit\n",
-	    g->dir, or(c->space_options, ""), g->key + 1 > 262143 ? 32769 : g->key + 1,
+	    "crdl %s/QUE 0 %ld\nqspacecreate %s QSPACE %ld %s\nqopen QSPACE\nqcreate ERRQ fifo none 0 0 100%% 0%% \"\"\n%s\nquit\n",
+	    g->dir, c->device_pages > 0 ? c->device_pages : 20000, or(c->space_options, ""), g->key + 1 > 262143 ? 32769 : g->key + 1,
 	    or(c->space, "4000 20 50 50 2000 ERRQ n 16"), or(c->queues, ""));
 	free(given_ok(g, lines, "qmadmin %s/QUE", g->dir));
 }

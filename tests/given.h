@@ -31,6 +31,7 @@ struct given_conf {
 	const char *services;		/* lines of *SERVICES */
 	const char *space;		/* answers to qspacecreate after name and key, one line; default: 4000 20 50 50 2000 ERRQ n 16 */
 	const char *space_options;	/* such as -n 100B */
+	long device_pages;		/* default: 20000 */
 	const char *queues;		/* qmadmin lines that follow qopen; ERRQ exists already */
 	const char *server_source;	/* C text of APPDIR/server, built by buildserver and booted in group APP as SRVID 1 */
 	const char *server_services;	/* its -s options */

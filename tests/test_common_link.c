@@ -12,6 +12,7 @@
 #include <spawn.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -792,6 +793,45 @@ bytes_that_are_no_protocol_are_survived(void)
 	dir_done();
 }
 
+static void *	/* a greeting, and a message where READY should be */
+hasty_server(void *arg)
+{
+	int listener = *(int *)arg, fd;
+	char bytes[64 + 7] = "\xff\0\0\0\0\0\0\0\1\x7f\3\1NULL";
+
+	memcpy(bytes + 64, "\0\5hasty", 7);
+	while ((fd = accept(listener, NULL, NULL)) >= 0) {
+		(void)!send(fd, bytes, sizeof bytes, MSG_NOSIGNAL);
+		while (recv(fd, bytes + 64, 1, 0) > 0)		/* until the client hangs up */
+			memcpy(bytes + 64, "\0\5hasty", 7);
+		close(fd);
+	}
+	return NULL;
+}
+
+static void	/* Found by fuzz_link: it took the message for the end of the greeting, and asked for more for ever. */
+a_server_that_speaks_before_its_time_does_not_hold_its_client(void)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct link_client *c;
+	pthread_t t;
+
+	given_dir();
+	snprintf(at.sun_path, sizeof at.sun_path, "%.107s", endpoint + 6);
+	CU_ASSERT_EQUAL_FATAL(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
+	CU_ASSERT_EQUAL_FATAL(listen(listener, 8), 0);
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&t, NULL, hasty_server, &listener), 0);
+	c = client();
+	CU_ASSERT_EQUAL(link_client_send(c, "hello", 5, NULL, in_ms(100)), LINK_TIMEOUT);
+	link_client_close(c);
+	shutdown(listener, SHUT_RDWR);
+	pthread_join(t, NULL);
+	close(listener);
+	unlink(at.sun_path);
+	dir_done();
+}
+
 /* --- waiting --- */
 
 static void
@@ -1013,6 +1053,7 @@ main(int argc, char **argv)
 		UNIT(a_client_that_never_reads_stops_nobody),
 		UNIT(messages_of_other_shapes_are_dropped_and_their_sender_named),
 		UNIT(bytes_that_are_no_protocol_are_survived),
+		UNIT(a_server_that_speaks_before_its_time_does_not_hold_its_client),
 		UNIT(no_deadline_no_waiting),
 		UNIT(a_wait_ends_when_the_wake_fd_is_readable),
 		UNIT(link_wait_tells_which_is_ready),

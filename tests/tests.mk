@@ -3,6 +3,7 @@
 UNIT    := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 STORIES := $(patsubst tests/%.c,%,$(wildcard tests/story_*.c))
 CRASHES := $(patsubst tests/%.c,%,$(wildcard tests/crash_*.c))
+SOAKS   := $(patsubst tests/%.c,%,$(wildcard tests/soak_*.c))
 unit_of  = $(word 2,$(subst _, ,$(1)))
 # The ATMI binding takes char * where a program writes a string literal.
 $(B)/obj/tests/%: ALL_CFLAGS += -Wno-write-strings $(if $(SAN),-DTEST_SANFLAGS='"$(SANFLAGS)"')
@@ -30,11 +31,11 @@ $(B)/tests/$(1): $(B)/obj/tests/$(1).o $(TESTLIB) $(SHARED)
 	@echo "  LINK  $$@"
 	$(Q)$$(CC) $$(SANFLAGS) -pthread -o $$@ $$^ -Wl,-rpath,'$$$$ORIGIN/../tuxdir/lib' -lcunit
 endef
-$(foreach t,$(STORIES) $(CRASHES),$(eval $(call story_test,$(t))))
+$(foreach t,$(STORIES) $(CRASHES) $(SOAKS),$(eval $(call story_test,$(t))))
 
 # Fuzz targets may use every reader: they link all that has one.
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-fuzz_uses := qspace ubbconfig common
+fuzz_uses := tmqueue bbl console qspace ubbconfig common
 define fuzzer
 $(B)/obj/tests/fuzz/$(1).o: tests/fuzz/$(1).c
 	@mkdir -p $$(@D)
@@ -48,5 +49,5 @@ endef
 $(foreach t,$(FUZZERS),$(eval $(call fuzzer,$(t))))
 fuzzers: $(FUZZERS:%=$(B)/fuzz/%)
 
-tests: all $(UNIT:%=$(B)/tests/%) $(STORIES:%=$(B)/tests/%) $(CRASHES:%=$(B)/tests/%)
+tests: all $(UNIT:%=$(B)/tests/%) $(STORIES:%=$(B)/tests/%) $(CRASHES:%=$(B)/tests/%) $(SOAKS:%=$(B)/tests/%)
 .PHONY: tests fuzzers
