@@ -14,6 +14,7 @@
  *
  * Threads    One thread at a time may use an object.  Different objects may be used by different threads.
  * Fork       A child must not touch objects made before the fork (it may close them: nothing is sent); new ones work.
+ *            Connections of clients are closed in it, so that the parent's death is seen whatever the child does.
  * Signals    A signal ends a wait with LINK_INTR.
  * Deadlines  clock_mono_us() values; LINK_FOREVER waits for ever, 0 or the past does not wait.
  */
@@ -66,6 +67,12 @@ struct link_client;
 int link_client_open(const char *endpoint, struct link_client **out);	/* does not wait for the server */
 int link_client_send(struct link_client *c, const void *head, size_t head_len, const struct link_body *body,
     int64_t deadline_us);
+/* The same for a caller whose patience changes once a part of the message is on its way: the rest has until rest_us, as
+ * long as the server takes some of it every stall_us, and after a signal no longer than signal_us (0: signals do not
+ * count).  A message that stays a part is lost with its connection, and surely not served: LINK_TIMEOUT or LINK_INTR. */
+struct link_haste { int64_t begin_us, rest_us, stall_us, signal_us; };
+int link_client_send_by(struct link_client *c, const void *head, size_t head_len, const struct link_body *body,
+    const struct link_haste *haste);
 int link_client_recv(struct link_client *c, struct link_msg *m, int64_t deadline_us);
 void link_client_close(struct link_client *c);	/* never waits; NULL is fine */
 

@@ -18,6 +18,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +39,7 @@ enum state { ABSENT, HELLO, UP, GONE };
 struct link_client {
 	enum state state;
 	int fd;				/* -1 while ABSENT */
+	unsigned generation;		/* of the fork that it was made after */
 	int64_t heard_us, pinged_us;	/* last byte (or request) seen; PING sent since then, or 0 */
 	bool greeted, complete;		/* the peer's greeting is read; head and body are a whole message */
 	zmq_msg_t head, body;		/* the message that is coming in */
@@ -48,6 +51,40 @@ struct link_client {
 	uint8_t buffer[BUFFER];
 	char endpoint[256];
 };
+
+/* --- a child of fork does not keep its parent's connections open: else no server would see the parent die --- */
+
+enum { FDS = 65536 };			/* higher ones a child keeps */
+static _Atomic uint64_t connected[FDS / 64];
+
+static void
+fd_mark(int fd, bool on)
+{
+	if (fd < 0 || fd >= FDS)
+		return;
+	if (on)
+		atomic_fetch_or(&connected[fd / 64], UINT64_C(1) << fd % 64);
+	else
+		atomic_fetch_and(&connected[fd / 64], ~(UINT64_C(1) << fd % 64));
+}
+
+static void
+in_child(void)
+{
+	for (int i = 0; i < FDS / 64; i++) {
+		uint64_t bits = atomic_exchange(&connected[i], 0);
+
+		for (int b = 0; bits != 0; b++, bits >>= 1)
+			if (bits & 1)
+				close(i * 64 + b);
+	}
+}
+
+__attribute__((constructor)) static void
+connections_survive_fork(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
 
 /* --- opening and closing --- */
 
@@ -91,8 +128,10 @@ message_forget(struct link_client *c)
 static void
 hang_up(struct link_client *c)
 {
-	if (c->fd >= 0)
+	if (c->fd >= 0 && c->generation == link_generation()) {
+		fd_mark(c->fd, false);	/* first: the number may be another's the moment it is closed */
 		close(c->fd);
+	}
 	c->fd = -1;
 	c->state = ABSENT;
 	c->from = c->to = 0;
@@ -105,7 +144,7 @@ link_client_close(struct link_client *c)
 {
 	if (c == NULL)
 		return;
-	hang_up(c);	/* a child of fork closes its own copy of the descriptor: the parent's connection stays */
+	hang_up(c);
 	free(c);
 }
 
@@ -373,6 +412,8 @@ connect_by(struct link_client *c, int64_t deadline_us)
 		if (c->state == ABSENT) {
 			c->fd = c->endpoint[0] == 'i' ? dial_ipc(c->endpoint + 6) : dial_tcp(c->endpoint + 6);
 			c->state = c->fd < 0 ? ABSENT : HELLO;
+			c->generation = link_generation();
+			fd_mark(c->fd, true);
 			if (c->fd >= 0 && !say_hello(c))
 				hang_up(c);
 		}
@@ -413,39 +454,59 @@ has_ended(struct link_client *c)
 	return c->endpoint[0] == 't' && recv(c->fd, &one, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
+static int64_t
+sooner(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t
+from_now(int64_t us)
+{
+	return us == LINK_FOREVER ? us : clock_mono_us() + us;
+}
+
 static int	/* All of it, or nothing that counts: half a message is the end of the connection. */
-send_all(struct link_client *c, struct iovec *v, int count, int64_t deadline_us)
+send_all(struct link_client *c, struct iovec *v, int count, const struct link_haste *haste)
 {
 	struct msghdr m = { .msg_iov = v };
 	struct pollfd room = { .fd = c->fd };
-	bool begun = false;
+	int64_t until = haste->begin_us, rest = haste->rest_us;
+	bool begun = false, signalled = false;
 	ssize_t n;
 	int rc;
 
 	while (count > 0) {
 		m.msg_iovlen = (size_t)count;
 		if ((n = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT)) >= 0) {
-			begun = begun || n > 0;
-			count = iov_advance(v, count, (size_t)n);
+			if ((count = iov_advance(v, count, (size_t)n)) > 0 && n > 0) {
+				begun = true;
+				until = sooner(rest, from_now(haste->stall_us));
+			}
 			continue;
 		}
 		if (errno == EINTR)
 			continue;
 		if (errno != EAGAIN && errno != EWOULDBLOCK)
 			return LINK_GONE;	/* what it sent before its end can still be received */
-		rc = link_pause_for(&room, 1, POLLOUT, deadline_us, LINK_FOREVER, -1);
+		rc = link_pause_for(&room, 1, POLLOUT, until, LINK_FOREVER, -1);
+		if (rc == LINK_INTR && begun && !signalled && haste->signal_us > 0) {
+			signalled = true;
+			rest = sooner(rest, from_now(haste->signal_us));
+			until = sooner(until, rest);
+		}
 		if (rc == LINK_OK || (rc == LINK_INTR && begun))
 			continue;
 		if (begun)
 			c->state = GONE;
-		return rc;
+		return rc == LINK_TIMEOUT && signalled ? LINK_INTR : rc;
 	}
 	return LINK_OK;
 }
 
 int
-link_client_send(struct link_client *c, const void *head, size_t head_len, const struct link_body *body,
-    int64_t deadline_us)
+link_client_send_by(struct link_client *c, const void *head, size_t head_len, const struct link_body *body,
+    const struct link_haste *haste)
 {
 	uint8_t h1[ZMTP_HEADER_MAX], h2[ZMTP_HEADER_MAX];
 	struct iovec v[4];
@@ -453,7 +514,7 @@ link_client_send(struct link_client *c, const void *head, size_t head_len, const
 
 	if (c->state == GONE)
 		rc = LINK_GONE;
-	else if (c->state == UP || (rc = connect_by(c, deadline_us)) == LINK_OK)
+	else if (c->state == UP || (rc = connect_by(c, haste->begin_us)) == LINK_OK)
 		rc = has_ended(c) ? LINK_GONE : LINK_OK;
 	if (rc == LINK_OK) {
 		v[0] = (struct iovec){ h1, zmtp_header(h1, body != NULL ? ZMTP_MORE : 0, head_len) };
@@ -463,12 +524,21 @@ link_client_send(struct link_client *c, const void *head, size_t head_len, const
 			v[3] = (struct iovec){ (void *)(uintptr_t)body->p, body->n };
 			count = body->n > 0 ? 4 : 3;
 		}
-		rc = send_all(c, v, count, deadline_us);
+		rc = send_all(c, v, count, haste);
 		if (rc == LINK_OK && c->pinged_us == 0)
 			c->heard_us = clock_mono_us();	/* its silence counts from here */
 	}
 	link_body_drop(body);
 	return rc;
+}
+
+int
+link_client_send(struct link_client *c, const void *head, size_t head_len, const struct link_body *body,
+    int64_t deadline_us)
+{
+	struct link_haste haste = { deadline_us, deadline_us, LINK_FOREVER, 0 };
+
+	return link_client_send_by(c, head, head_len, body, &haste);
 }
 
 /* --- receiving --- */

@@ -17,6 +17,8 @@
 #define ASK_AGAIN_US (100 * MS)		/* while a server is being started */
 #define TRY_US (500 * MS)		/* for a server that may be gone, before BBL is asked again */
 #define CONNECT_US (1000 * MS)		/* TPNOBLOCK: a connection may take its time, a full one may not */
+#define STALL_US (2000 * MS)		/* a server that takes nothing of a message under way for so long is gone */
+#define SIGNAL_US (1000 * MS)		/* what a signal leaves to a message under way */
 
 void
 conn_open(struct conn *c, const char *bbl_endpoint, int64_t bbl_patience_us)
@@ -341,17 +343,19 @@ target_choose(struct conn *c, struct service *s, const char *group)
 static int
 peer_send(struct conn *c, struct peer *peer, const struct link_body *body, const struct patience *how)
 {
-	int64_t now, until;
+	struct link_haste haste = { .rest_us = how->deadline_us, .stall_us = STALL_US,
+		.signal_us = how->restart ? 0 : SIGNAL_US };
+	int64_t now;
 	int rc;
 
 	if (!wr_ok(&c->out))
 		return LINK_FAIL;
 	now = clock_mono_us();
-	until = how->noblock ? (peer->used ? now : now + CONNECT_US) : now + TRY_US;
-	if (how->deadline_us < until)
-		until = how->deadline_us;
+	haste.begin_us = how->noblock ? (peer->used ? now : now + CONNECT_US) : now + TRY_US;
+	if (how->deadline_us < haste.begin_us)
+		haste.begin_us = how->deadline_us;
 	do
-		rc = link_client_send(peer->link, c->out.p, c->out.len, body, until);
+		rc = link_client_send_by(peer->link, c->out.p, c->out.len, body, &haste);
 	while (rc == LINK_INTR && how->restart);
 	if (rc == LINK_OK)
 		peer->used = true;
@@ -491,7 +495,7 @@ conn_submit(struct conn *c, const char *name, const char *group, const struct li
 			return TPEOS;
 		}
 		if (rc == LINK_TIMEOUT && how->noblock)
-			return TPEBLOCK;
+			return over(how) ? TPETIME : TPEBLOCK;
 		if (rc == LINK_GONE || !t->peer->used)
 			peer_lost(c, t->peer);		/* not there: ask where it is now */
 		if (over(how))

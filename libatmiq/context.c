@@ -6,9 +6,12 @@
  *   mode MULTI   each thread has its own, or none
  *
  * The list of contexts and the mode are guarded by one lock, held for moments only; a context's own lock is held for
- * the length of a call.
+ * the length of a call, except by queue operations, which take links away and work without it.
+ *
+ * A thread is not cancelled in the middle of a call: it would take the lock with it.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -50,12 +53,71 @@ _tmget_tpurcode_addr(void)
 	return &thread_urcode;
 }
 
+static __thread int calls_deep, cancel_state;
+
+static void
+cancel_hold(void)
+{
+	if (calls_deep++ == 0)
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+}
+
+static void
+cancel_release(void)
+{
+	if (--calls_deep == 0)
+		pthread_setcancelstate(cancel_state, NULL);
+}
+
+static struct line *
+line_new(const struct app *app)
+{
+	struct line *l = calloc(1, sizeof *l);
+
+	if (l != NULL)
+		conn_open(&l->conn, app->bbl, app->blocktime_us);
+	return l;
+}
+
+static void
+lines_close(struct context *ctx)
+{
+	struct line *l;
+
+	while ((l = ctx->line != NULL ? ctx->line : ctx->idle) != NULL) {
+		if (l == ctx->line)
+			ctx->line = NULL;
+		else
+			ctx->idle = l->next;
+		conn_close(&l->conn);
+		free(l);
+	}
+}
+
+static struct line *	/* One that nobody uses. */
+line_take(struct context *ctx)
+{
+	struct line *l = ctx->idle;
+
+	if (l == NULL)
+		return line_new(ctx->app);
+	ctx->idle = l->next;
+	return l;
+}
+
+static bool
+line_ensure(struct context *ctx)
+{
+	return ctx->line != NULL || (ctx->line = line_take(ctx)) != NULL;
+}
+
 static void
 unref(struct context *ctx)
 {
 	if (--ctx->refs > 0)
 		return;
 	pthread_mutex_destroy(&ctx->lock);
+	pthread_cond_destroy(&ctx->back);
 	free(ctx);
 }
 
@@ -108,16 +170,22 @@ start(void)
 	atexit(context_exit);
 }
 
+static bool	/* The thread has a context, one that others left perhaps. */
+has_one(void)
+{
+	return mine != NULL && mine_generation == generation;
+}
+
 /* Give the thread a context (its reference is counted here), or none. */
 static void
 mine_set(struct context *ctx)
 {
-	if (mine != NULL && mine_generation == generation)
+	if (ctx != NULL)
+		ctx->refs++;
+	if (has_one())
 		unref(mine);
 	mine = ctx;
 	mine_generation = generation;
-	if (ctx != NULL)
-		ctx->refs++;
 	pthread_setspecific(thread_end, ctx);
 	ulog_context(ctx == NULL ? 0 : ctx->id);
 }
@@ -127,14 +195,16 @@ context_new(struct app *app)
 {
 	struct context *ctx = calloc(1, sizeof *ctx);
 
-	if (ctx == NULL)
+	if (ctx == NULL || (ctx->line = line_new(app)) == NULL) {
+		free(ctx);
 		return NULL;
+	}
 	pthread_mutex_init(&ctx->lock, NULL);
+	pthread_cond_init(&ctx->back, NULL);
 	ctx->refs = 1;
 	ctx->joined = true;
 	ctx->app = app;
 	ctx->commit_logged = app->ubb->res.cmtret_logged;
-	conn_open(&ctx->conn, app->bbl, app->blocktime_us);
 	return ctx;
 }
 
@@ -193,6 +263,7 @@ context_join(const char *usrname, const char *cltname, bool multi)
 	int err;
 
 	pthread_once(&once, start);
+	cancel_hold();
 	pthread_mutex_lock(&join_lock);
 	if ((err = join_check(multi, &done)) != 0 || done)
 		goto out;
@@ -209,13 +280,14 @@ context_join(const char *usrname, const char *cltname, bool multi)
 	ctx = NULL;
 out:
 	if (ctx != NULL) {
-		conn_close(&ctx->conn);
+		lines_close(ctx);
 		app = ctx->app;
 		unref(ctx);
 	}
 	if (app != NULL)
 		app_put(app);
 	pthread_mutex_unlock(&join_lock);
+	cancel_release();
 	return err;
 }
 
@@ -232,9 +304,9 @@ context_ref(int *err)
 	pthread_mutex_lock(&list_lock);
 	if (mode == MODE_SINGLE)
 		ctx = single;
-	else if (mode == MODE_MULTI) {
+	else if (mode == MODE_MULTI || has_one()) {	/* one that was left stays until the thread does something about it */
 		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-		if (mine == NULL || mine_generation != generation || !mine->joined)
+		if (!has_one() || !mine->joined)
 			*err = TPEPROTO;
 		else
 			ctx = mine;
@@ -253,52 +325,57 @@ context_unref(struct context *ctx)
 	pthread_mutex_unlock(&list_lock);
 }
 
-/* Lock what context_ref() found; false when it was left meanwhile. */
-static bool
+/* Lock what context_ref() found: 0; or, and the reference is gone, TPEOS, or LEFT when it was left meanwhile. */
+enum { LEFT = -1 };
+static int
 context_lock(struct context *ctx)
 {
+	int err = 0;
+
 	pthread_mutex_lock(&ctx->lock);
-	if (ctx->joined)
-		return true;
-	pthread_mutex_unlock(&ctx->lock);
-	context_unref(ctx);
-	return false;
+	if (!ctx->joined)
+		err = LEFT;
+	else if (!line_ensure(ctx))
+		err = TPEOS;
+	if (err != 0) {
+		pthread_mutex_unlock(&ctx->lock);
+		context_unref(ctx);
+	}
+	return err;
+}
+
+static struct context *
+enter(bool join)
+{
+	struct context *ctx;
+	int err;
+
+	cancel_hold();
+	for (;;) {
+		if ((ctx = context_ref(&err)) != NULL) {
+			if ((err = context_lock(ctx)) == 0)
+				return ctx;
+			if (err == LEFT)
+				continue;
+		} else if (err == 0 && join && (err = context_join("", "", false)) == 0)
+			continue;
+		cancel_release();
+		if (err != 0)
+			tperrno = err;
+		return NULL;
+	}
 }
 
 struct context *
 context_enter_joined(void)
 {
-	struct context *ctx;
-	int err;
-
-	for (;;) {
-		if ((ctx = context_ref(&err)) == NULL) {
-			if (err != 0)
-				tperrno = err;
-			return NULL;
-		}
-		if (context_lock(ctx))
-			return ctx;
-	}
+	return enter(false);
 }
 
 struct context *
 context_enter(void)
 {
-	struct context *ctx;
-	int err;
-
-	for (;;) {
-		if ((ctx = context_ref(&err)) == NULL) {
-			if (err == 0)
-				err = context_join("", "", false);
-			if (err != 0) {
-				tperrno = err;
-				return NULL;
-			}
-		} else if (context_lock(ctx))
-			return ctx;
-	}
+	return enter(true);
 }
 
 int
@@ -306,10 +383,58 @@ context_leave(struct context *ctx, int err)
 {
 	pthread_mutex_unlock(&ctx->lock);
 	context_unref(ctx);
+	cancel_release();
 	if (err == 0)
 		return 0;
 	tperrno = err;
 	return -1;
+}
+
+/* --- queue operations, which do not hold the lock while they wait --- */
+
+struct conn *
+context_away(struct context *ctx, bool in_tran)
+{
+	struct line *l = ctx->line;
+
+	if (l != NULL && l->conn.pendings == NULL)
+		ctx->line = NULL;
+	else if ((l = line_take(ctx)) == NULL)	/* replies to open calls are for who holds the lock */
+		return NULL;
+	ctx->away++;
+	ctx->away_in_tran += in_tran;
+	pthread_mutex_unlock(&ctx->lock);
+	return &l->conn;
+}
+
+void
+context_again(struct context *ctx)
+{
+	pthread_mutex_lock(&ctx->lock);
+}
+
+void
+context_back(struct context *ctx, struct conn *conn, bool in_tran)
+{
+	struct line *l = (struct line *)(void *)((char *)conn - offsetof(struct line, conn));
+
+	if (ctx->line == NULL)
+		ctx->line = l;
+	else {
+		l->next = ctx->idle;
+		ctx->idle = l;
+	}
+	ctx->away--;
+	ctx->away_in_tran -= in_tran;
+	pthread_cond_broadcast(&ctx->back);
+}
+
+bool
+context_settle(struct context *ctx)
+{
+	while (ctx->joined && ctx->away_in_tran > 0)
+		pthread_cond_wait(&ctx->back, &ctx->lock);
+	return ctx->joined && line_ensure(ctx);
 }
 
 /* With ctx->lock held: end what it has under way and say good-bye. */
@@ -323,8 +448,9 @@ context_end(struct context *ctx, bool hurry)
 	tran_forget(ctx);
 	calls_forget(ctx, false);
 	app_leave(ctx);
-	conn_close(&ctx->conn);
+	lines_close(ctx);
 	ctx->joined = false;
+	pthread_cond_broadcast(&ctx->back);
 	app_put(ctx->app);
 	ctx->app = NULL;
 }
@@ -336,15 +462,26 @@ mode_after_leave(void)
 		mode = MODE_NONE;
 }
 
-int
-context_part(void)
+static void	/* What the thread had was left by another: now it knows. */
+none_again(void)
+{
+	pthread_mutex_lock(&list_lock);
+	if (mode != MODE_SINGLE && has_one() && !mine->joined)
+		mine_set(NULL);
+	pthread_mutex_unlock(&list_lock);
+}
+
+static int
+part(void)
 {
 	struct context *ctx;
 	struct timespec until;
-	int err;
+	int err, rc = 0;
 
-	if ((ctx = context_ref(&err)) == NULL)
+	if ((ctx = context_ref(&err)) == NULL) {
+		none_again();
 		return 0;
+	}
 	if (ctx->server) {
 		context_unref(ctx);
 		return TPEPROTO;
@@ -352,6 +489,13 @@ context_part(void)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += 2;		/* another thread waits in it: it cannot be ended now */
 	if (pthread_mutex_timedlock(&ctx->lock, &until) != 0) {
+		context_unref(ctx);
+		return TPEPROTO;
+	}
+	while (ctx->joined && ctx->away > 0 && rc == 0)
+		rc = pthread_cond_timedwait(&ctx->back, &ctx->lock, &until);
+	if (ctx->joined && (ctx->away > 0 || !line_ensure(ctx))) {
+		pthread_mutex_unlock(&ctx->lock);
 		context_unref(ctx);
 		return TPEPROTO;
 	}
@@ -375,6 +519,17 @@ context_part(void)
 	return 0;
 }
 
+int
+context_part(void)
+{
+	int err;
+
+	cancel_hold();
+	err = part();
+	cancel_release();
+	return err;
+}
+
 /* At exit: what no other thread is using is left in order; for the rest the closed sockets say enough. */
 void
 context_exit(void)
@@ -391,10 +546,12 @@ context_exit(void)
 		next = ctx->next;
 		if (ctx->server || pthread_mutex_trylock(&ctx->lock) != 0)
 			continue;
-		if (ctx->joined)
+		if (ctx->joined && ctx->away == 0 && line_ensure(ctx)) {
 			context_end(ctx, true);
-		pthread_mutex_unlock(&ctx->lock);
-		unref(ctx);
+			pthread_mutex_unlock(&ctx->lock);
+			unref(ctx);
+		} else
+			pthread_mutex_unlock(&ctx->lock);
 	}
 	pthread_mutex_unlock(&list_lock);
 }
@@ -451,7 +608,7 @@ tpgetctxt(TPCONTEXT_T *context, long flags)
 	pthread_mutex_lock(&list_lock);
 	if (mode == MODE_SINGLE)
 		*context = TPSINGLECONTEXT;
-	else if (mine == NULL || mine_generation != generation)
+	else if (!has_one())
 		*context = TPNULLCONTEXT;
 	else
 		*context = mine->joined ? mine->id : TPINVALIDCONTEXT;

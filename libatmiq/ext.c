@@ -93,7 +93,7 @@ atmiq_service_known(char *svc)
 		return fail(TPEINVAL);
 	if ((ctx = context_enter()) == NULL)
 		return -1;
-	err = conn_lookup(&ctx->conn, svc, &how, &s);
+	err = conn_lookup(conn_of(ctx), svc, &how, &s);
 	if (err == 0)
 		known = 1;
 	else if (err == TPENOENT || err == TPEBLOCK)	/* TPEBLOCK: it is being started */

@@ -53,6 +53,10 @@ struct call {				/* an open descriptor of tpacall() */
 	int64_t blocktime_us;		/* of the service, 0: none */
 	struct pending pending;
 };
+struct line {				/* links that one thread at a time uses */
+	struct conn conn;
+	struct line *next;
+};
 struct context {
 	struct context *next;
 	int refs;			/* threads that have it as their own, and the list while it is joined */
@@ -61,7 +65,10 @@ struct context {
 	bool server;
 	pthread_mutex_t lock;
 	struct app *app;
-	struct conn conn;
+	struct line *line;		/* of whoever holds the lock; NULL while a queue operation has taken it away */
+	struct line *idle;		/* that further threads needed once */
+	int away, away_in_tran;		/* queue operations under way without the lock; those of the transaction */
+	pthread_cond_t back;		/* fewer of them */
 	struct tran tran;
 	struct call calls[MAX_CALLS];
 	int last_cd;
@@ -80,6 +87,12 @@ struct context {
 
 #define fail(code) (tperrno = (code), -1)
 
+static inline struct conn *
+conn_of(struct context *ctx)
+{
+	return &ctx->line->conn;
+}
+
 /*
  * The context of this thread, locked; joins implicitly where that is allowed.  NULL with tperrno set otherwise.
  * context_leave() unlocks and sets tperrno when err is not 0; returns 0 or -1.
@@ -87,6 +100,15 @@ struct context {
 struct context *context_enter(void);
 struct context *context_enter_joined(void);	/* the same, but NULL without an error when nothing was joined */
 int context_leave(struct context *ctx, int err);
+/*
+ * A queue operation gives the lock away while it is under way, on links of its own, so that other threads of the context
+ * can work: context_away() unlocks (NULL: no memory, still locked); context_again() locks; context_back() gives the links back.
+ * Until then the context is not left and its transaction is not ended.
+ */
+struct conn *context_away(struct context *ctx, bool in_tran);
+void context_again(struct context *ctx);
+void context_back(struct context *ctx, struct conn *conn, bool in_tran);
+bool context_settle(struct context *ctx);	/* wait for those of the transaction; false: the context was left meanwhile */
 /* A server's context: single, not joined at BBL.  Taken once, at start. */
 int context_serve(struct app *app, const int64_t cltid[4], struct context **out);
 void context_serve_end(struct context *ctx);

@@ -23,7 +23,7 @@ calls_open(const struct context *ctx, bool only_intran)
 static void
 call_close(struct context *ctx, struct call *call)
 {
-	conn_forget(&ctx->conn, &call->pending);
+	conn_forget(conn_of(ctx), &call->pending);
 	call->cd = 0;
 }
 
@@ -92,7 +92,7 @@ call_send(struct context *ctx, struct call *call, char *svc, char *data, long le
 		return TPEINVAL;
 	memset(&m, 0, sizeof m);
 	snprintf(m.service, sizeof m.service, "%.*s", WIRE_NAME - 1, svc);
-	if ((err = conn_lookup(&ctx->conn, m.service, how, &s)) != 0)
+	if ((err = conn_lookup(conn_of(ctx), m.service, how, &s)) != 0)
 		return err;
 	if (!conn_accepts_type(s, type.type, type.subtype))
 		return TPEITYPE;
@@ -100,7 +100,7 @@ call_send(struct context *ctx, struct call *call, char *svc, char *data, long le
 	call->blocktime_us = s->blocktime_ms * 1000;
 	patience_of_service(how, call->blocktime_us);
 	call->intran = tran_joins(ctx, flags);
-	m.reqid = call->pending.reqid = conn_next_reqid(&ctx->conn);
+	m.reqid = call->pending.reqid = conn_next_reqid(conn_of(ctx));
 	m.flags = (uint32_t)(flags & (TPNOREPLY | TPNOTRAN));
 	m.priority = call_priority(ctx, s->prio);
 	memcpy(m.cltid, ctx->cltid, sizeof m.cltid);
@@ -114,12 +114,12 @@ call_send(struct context *ctx, struct call *call, char *svc, char *data, long le
 		m.has_body = 1;
 		body.n = (size_t)n;
 	}
-	wr_reset(&ctx->conn.out);
-	wire_call_encode(&ctx->conn.out, &m);
-	if ((err = conn_submit(&ctx->conn, m.service, "", m.has_body ? &body : NULL, how, &call->pending)) != 0)
+	wr_reset(&conn_of(ctx)->out);
+	wire_call_encode(&conn_of(ctx)->out, &m);
+	if ((err = conn_submit(conn_of(ctx), m.service, "", m.has_body ? &body : NULL, how, &call->pending)) != 0)
 		return err;
 	if (flags & TPNOREPLY)
-		conn_forget(&ctx->conn, &call->pending);
+		conn_forget(conn_of(ctx), &call->pending);
 	return 0;
 }
 
@@ -171,7 +171,7 @@ call_take(struct context *ctx, struct call *call, char **data, long *len, long f
 static int
 call_finish(struct context *ctx, struct call *call, char **data, long *len, long flags, const struct patience *how)
 {
-	int err = conn_await(&ctx->conn, &call->pending, how, -1);
+	int err = conn_await(conn_of(ctx), &call->pending, how, -1);
 	bool intran = call->intran;
 	char service[WIRE_NAME];
 
@@ -214,7 +214,7 @@ call_until_taken(struct context *ctx, char *svc, char *idata, long ilen, char **
 		call_close(ctx, &once);
 		if (!once.refused || n == REFUSALS)
 			return err;
-		if ((err = conn_ask_again(&ctx->conn, svc, n > 0, &how)) != 0) {
+		if ((err = conn_ask_again(conn_of(ctx), svc, n > 0, &how)) != 0) {
 			call_unsent(ctx, svc, flags, err);
 			return err;
 		}
@@ -305,7 +305,7 @@ tpgetrply(int *cd, char **data, long *len, long flags)
 		if (calls_open(ctx, false) == 0)
 			return context_leave(ctx, TPEBADDESC);
 		while ((call = call_ready(ctx)) == NULL && err == 0)
-			err = conn_await_any(&ctx->conn, &how, -1);
+			err = conn_await_any(conn_of(ctx), &how, -1);
 	} else if ((call = call_find(ctx, *cd)) == NULL)
 		err = TPEBADDESC;
 	if (call != NULL) {
@@ -314,7 +314,7 @@ tpgetrply(int *cd, char **data, long *len, long flags)
 		if (!how.noblock)
 			patience_of_service(&how, call->blocktime_us);
 		if (call->pending.state == PENDING_WAITING && how.noblock) {
-			if ((err = conn_await(&ctx->conn, &call->pending, &how, -1)) != 0 && err != TPESVCERR)
+			if ((err = conn_await(conn_of(ctx), &call->pending, &how, -1)) != 0 && err != TPESVCERR)
 				return context_leave(ctx, TPEBLOCK);
 		}
 		err = call_finish(ctx, call, data, len, flags, &how);

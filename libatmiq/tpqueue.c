@@ -36,48 +36,56 @@ narrow(long v)		/* out of range stays out of range */
 	return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
 }
 
-/* One queue operation on its way. */
+/* One queue operation on its way.  From operation_go() to operation_end() it does without the lock of its context. */
 struct operation {
 	struct context *ctx;
+	struct conn *conn;		/* its own meanwhile; NULL: not under way */
 	char service[WIRE_NAME];
+	char group[WIRE_GROUP];		/* that the transaction is bound to; "" any */
 	struct patience how;
 	struct pending pending;
 	struct wire_qreply reply;
 	bool in_tran;
+	bool lost;			/* sent, and no answer */
 	bool waits;			/* TPQWAIT */
 	bool repeatable;		/* TPQPEEK: may be sent again after the server was lost */
 	int wake_fd;			/* ends the wait; -1 none */
 };
 
 /*
- * The service of a queue space is known, the transaction is usable, and the time is set; 0 or a TPE code.
- * A transaction that a group has joined goes on with that group only.
+ * The transaction is usable and the time is set; 0 or a TPE code.  A transaction that a group has joined goes on with that
+ * group only.
  */
 static int
 operation_begin(struct operation *op, char *qspace, long flags)
 {
 	struct context *ctx = op->ctx;
-	const struct service *s;
-	int err;
+	const struct wire_groups *g = &ctx->tran.groups;
 
 	if (!tran_usable(ctx))
 		return TPETIME;
 	name_copy(op->service, qspace);
+	if (op->in_tran && g->n > 0)
+		memcpy(op->group, g->name[0], sizeof op->group);
 	op->wake_fd = -1;
 	call_priority(ctx, 0);
 	call_patience(ctx, flags, &op->how);
-	if ((err = conn_lookup(&ctx->conn, op->service, &op->how, &s)) != 0)
-		return err;
-	patience_of_service(&op->how, s->blocktime_ms * 1000);
 	return 0;
 }
 
-static const char *
-group_bound(const struct operation *op)
+/* The lock is left to others; the service of the queue space is found; 0 or a TPE code. */
+static int
+operation_go(struct operation *op)
 {
-	const struct wire_groups *g = &op->ctx->tran.groups;
+	const struct service *s;
+	int err;
 
-	return op->in_tran && g->n > 0 ? g->name[0] : "";
+	if ((op->conn = context_away(op->ctx, op->in_tran)) == NULL)
+		return TPEOS;
+	if ((err = conn_lookup(op->conn, op->service, &op->how, &s)) != 0)
+		return err;
+	patience_of_service(&op->how, s->blocktime_ms * 1000);
+	return 0;
 }
 
 /* What the end of waiting without an answer means to the caller. */
@@ -85,23 +93,22 @@ static int
 operation_lost(struct operation *op, int err)
 {
 	if (op->waits || err != TPESVCERR)
-		conn_cancel(&op->ctx->conn, &op->pending);
-	conn_forget(&op->ctx->conn, &op->pending);
+		conn_cancel(op->conn, &op->pending);
+	conn_forget(op->conn, &op->pending);
 	if (err == TPESVCERR) {
 		ulog("LIBTUX_CAT:5060: WARN: the server of %s is gone; what became of a queue operation is unknown",
 		    op->service);
 		err = TPETIME;
 	}
-	if (op->in_tran)
-		tran_doom_because(op->ctx, err, 0, "queue operation on %s: no answer", op->service);
+	op->lost = true;
 	return err;
 }
 
-/* Send conn.out, wait, decode.  0: op->reply holds the answer and op->pending.msg its body. */
+/* Send conn->out, wait, decode.  0: op->reply holds the answer and op->pending.msg its body. */
 static int
 operation_run(struct operation *op, const struct link_body *body)
 {
-	struct conn *c = &op->ctx->conn;
+	struct conn *c = op->conn;
 	struct patience waiting;
 	bool signalled = false;
 	int err;
@@ -109,7 +116,7 @@ operation_run(struct operation *op, const struct link_body *body)
 again:
 	waiting = op->how;
 	waiting.restart = op->how.restart || !op->waits;
-	if ((err = conn_submit(c, op->service, group_bound(op), body, &op->how, &op->pending)) != 0)
+	if ((err = conn_submit(c, op->service, op->group, body, &op->how, &op->pending)) != 0)
 		return err;
 	if (op->waits && waiting.deadline_us != LINK_FOREVER)
 		waiting.deadline_us += GRACE_US;
@@ -153,25 +160,35 @@ dooms(int err, long diagnostic)
 	}
 }
 
-/* The end of an operation: the transaction hears of it, the diagnostic is set.  Returns what the call returns. */
+/* The end of an operation, with the lock: the transaction hears of it, the diagnostic is set.  Returns what the call
+ * returns. */
 static int
 operation_end(struct operation *op, TPQCTL *ctl, int err)
 {
 	long diagnostic = err == TPEDIAGNOSTIC ? op->reply.diagnostic : 0;
 
-	conn_forget(&op->ctx->conn, &op->pending);
-	if (op->in_tran && (op->reply.doomed || dooms(err, diagnostic)))
+	if (op->conn != NULL)
+		conn_forget(op->conn, &op->pending);
+	if (op->in_tran && op->lost)
+		tran_doom_because(op->ctx, err, 0, "queue operation on %s: no answer", op->service);
+	else if (op->in_tran && (op->reply.doomed || dooms(err, diagnostic)))
 		tran_doom_because(op->ctx, err, 0, "queue operation on %s: %s", op->service,
 		    diagnostic == QMEABORTED ? "QMEABORTED" : tpstrerror(err));
+	if (op->conn != NULL)
+		context_back(op->ctx, op->conn, op->in_tran);
 	if (ctl != NULL)
 		ctl->diagnostic = diagnostic;
 	return context_leave(op->ctx, err);
 }
 
-/* The answer is here: its error, after the group that joined is known. */
+/* Under way no more, the lock is ours again: an answer's error, after the group that joined is known, or why there is none. */
 static int
-reply_error(struct operation *op)
+operation_answered(struct operation *op, int err)
 {
+	if (op->conn != NULL)
+		context_again(op->ctx);
+	if (err != 0)
+		return err;
 	if (op->in_tran && !tran_join_group(op->ctx, op->reply.group))
 		return TPETRAN;
 	if (op->reply.error < 0 || op->reply.error >= TPMAXVAL)
@@ -241,7 +258,6 @@ tpenqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, long len, long fla
 		return operation_end(&op, ctl, TPEDIAGNOSTIC);
 	}
 	memset(&m, 0, sizeof m);
-	m.reqid = op.pending.reqid = conn_next_reqid(&op.ctx->conn);
 	name_copy(m.queue, qname);
 	enqueue_fill(&m, op.ctx, ctl);
 	if (n > 0) {
@@ -252,11 +268,14 @@ tpenqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, long len, long fla
 	}
 	if (op.in_tran)
 		tran_to_wire(op.ctx, &m.tx);
-	m.timeout_ms = time_left_ms(op.how.deadline_us);
-	wr_reset(&op.ctx->conn.out);
-	wire_enqueue_encode(&op.ctx->conn.out, &m);
-	if ((err = operation_run(&op, m.has_body ? &body : NULL)) == 0)
-		err = reply_error(&op);
+	if ((err = operation_go(&op)) == 0) {
+		m.reqid = op.pending.reqid = conn_next_reqid(op.conn);
+		m.timeout_ms = time_left_ms(op.how.deadline_us);
+		wr_reset(&op.conn->out);
+		wire_enqueue_encode(&op.conn->out, &m);
+		err = operation_run(&op, m.has_body ? &body : NULL);
+	}
+	err = operation_answered(&op, err);
 	if (err == 0 && ctl != NULL && (ctl->flags & TPQMSGID))
 		memcpy(ctl->msgid, op.reply.msgid, sizeof ctl->msgid);
 	return operation_end(&op, ctl, err);
@@ -337,7 +356,6 @@ dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len, long fla
 		op.reply.diagnostic = QMEBADQUEUE;
 		return operation_end(&op, ctl, TPEDIAGNOSTIC);
 	}
-	m.reqid = op.pending.reqid = conn_next_reqid(&op.ctx->conn);
 	name_copy(m.queue, qname);
 	if (m.flags & TPQGETBYMSGID)
 		memcpy(m.msgid, ctl->msgid, sizeof m.msgid);
@@ -350,10 +368,14 @@ dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len, long fla
 	}
 	if (op.in_tran)
 		tran_to_wire(op.ctx, &m.tx);
-	m.timeout_ms = time_left_ms(op.how.deadline_us);
-	wr_reset(&op.ctx->conn.out);
-	wire_dequeue_encode(&op.ctx->conn.out, &m);
-	if ((err = operation_run(&op, NULL)) == 0 && (err = reply_error(&op)) == 0)
+	if ((err = operation_go(&op)) == 0) {
+		m.reqid = op.pending.reqid = conn_next_reqid(op.conn);
+		m.timeout_ms = time_left_ms(op.how.deadline_us);
+		wr_reset(&op.conn->out);
+		wire_dequeue_encode(&op.conn->out, &m);
+		err = operation_run(&op, NULL);
+	}
+	if ((err = operation_answered(&op, err)) == 0)
 		err = dequeue_take(&op, ctl, data, len, flags);
 	if (err == 0 && retries != NULL)
 		*retries = op.reply.retries;
@@ -390,17 +412,19 @@ atmiq_qwait(char *qspace, char **queues, int n, long timeout_ms)
 	if ((err = operation_begin(&op, qspace, TPNOTIME)) != 0)
 		return operation_end(&op, NULL, err);
 	op.wake_fd = svr_wake_fd();
-	op.how.deadline_us = clock_mono_us() + timeout_ms * 1000;
 	memset(&m, 0, sizeof m);
-	m.reqid = op.pending.reqid = conn_next_reqid(&op.ctx->conn);
-	m.timeout_ms = time_left_ms(op.how.deadline_us);
 	m.n = (uint16_t)n;
 	for (i = 0; i < n; i++)
 		name_copy(m.queue[i], queues[i]);
-	wr_reset(&op.ctx->conn.out);
-	wire_qwait_encode(&op.ctx->conn.out, &m);
-	if ((err = operation_run(&op, NULL)) == 0)
-		err = reply_error(&op);
+	if ((err = operation_go(&op)) == 0) {
+		op.how.deadline_us = clock_mono_us() + timeout_ms * 1000;
+		m.reqid = op.pending.reqid = conn_next_reqid(op.conn);
+		m.timeout_ms = time_left_ms(op.how.deadline_us);
+		wr_reset(&op.conn->out);
+		wire_qwait_encode(&op.conn->out, &m);
+		err = operation_run(&op, NULL);
+	}
+	err = operation_answered(&op, err);
 	for (i = 0; err == 0 && i < n; i++)
 		if (strcmp(m.queue[i], op.reply.queue) == 0)
 			found = i;

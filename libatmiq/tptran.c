@@ -198,15 +198,15 @@ group_end(struct context *ctx, int i, enum wire_txop op, int64_t patience_us, in
 	int err;
 
 	snprintf(service, sizeof service, "..%s", ctx->tran.groups.name[i]);
-	m.reqid = p.reqid = conn_next_reqid(&ctx->conn);
+	m.reqid = p.reqid = conn_next_reqid(conn_of(ctx));
 	tran_to_wire(ctx, &m.tx);
 	if (op == WIRE_TX_ABORT)
 		m.why = ctx->tran.why;
-	wr_reset(&ctx->conn.out);
-	wire_txend_encode(&ctx->conn.out, &m);
-	if ((err = conn_submit(&ctx->conn, service, "", NULL, &how, &p)) != 0)
+	wr_reset(&conn_of(ctx)->out);
+	wire_txend_encode(&conn_of(ctx)->out, &m);
+	if ((err = conn_submit(conn_of(ctx), service, "", NULL, &how, &p)) != 0)
 		return err;
-	if ((err = conn_await(&ctx->conn, &p, &how, -1)) != 0)
+	if ((err = conn_await(conn_of(ctx), &p, &how, -1)) != 0)
 		err = TPESVCERR;
 	else if (wire_txreply_decode(p.msg->head, p.msg->head_len, &reply) != 0) {
 		ulog("LIBTUX_CAT:5031: ERROR: group %s gave no proper answer to the end of a transaction",
@@ -214,7 +214,7 @@ group_end(struct context *ctx, int i, enum wire_txop op, int64_t patience_us, in
 		err = TPESVCERR;
 	} else
 		*error = reply.error;
-	conn_forget(&ctx->conn, &p);
+	conn_forget(conn_of(ctx), &p);
 	return err;
 }
 
@@ -267,7 +267,7 @@ tran_commit(struct context *ctx)
 {
 	int err = 0;
 
-	if (!ctx->tran.active || !ctx->tran.initiator || calls_open(ctx, true) > 0)
+	if (!context_settle(ctx) || !ctx->tran.active || !ctx->tran.initiator || calls_open(ctx, true) > 0)
 		return TPEPROTO;
 	if (!tran_usable(ctx)) {
 		groups_abort(ctx);
@@ -281,7 +281,7 @@ tran_commit(struct context *ctx)
 int
 tran_abort(struct context *ctx)
 {
-	if (!ctx->tran.active || !ctx->tran.initiator)
+	if (!context_settle(ctx) || !ctx->tran.active || !ctx->tran.initiator)
 		return TPEPROTO;
 	calls_forget(ctx, true);
 	groups_abort(ctx);
@@ -382,7 +382,7 @@ tpsuspend(TPTRANID *tranid, long flags)
 		return fail(TPEINVAL);
 	if ((ctx = context_enter()) == NULL)
 		return -1;
-	if (!ctx->tran.active || !ctx->tran.initiator || calls_open(ctx, true) > 0)
+	if (!context_settle(ctx) || !ctx->tran.active || !ctx->tran.initiator || calls_open(ctx, true) > 0)
 		err = TPEPROTO;
 	else if (!tran_usable(ctx)) {
 		tran_abort(ctx);
