@@ -23,7 +23,7 @@ qspace_batch_begin(struct qspace *qs)
 		return rc;
 	keeper_let_catch_up(qs->env.keeper);
 	*b = (struct batch){
-		.open = true, .no = no, .used = qs->used, .seq_limit = qs->seq_limit, .next_queue = qs->next_queue
+		.open = true, .no = no, .used = qs->used, .seq_limit = qs->seq_limit, .next_queue = qs->next_queue, .n_fired = qs->n_fired
 	};
 	memcpy(b->expired_to, qs->expired_to, sizeof b->expired_to);
 	if ((rc = segments_begin(qs)) == 0)
@@ -98,10 +98,10 @@ batch_write_counters(struct qspace *qs)
 
 	if (b->txn[0] != NULL && (rc = segments_write(qs)) != 0)
 		return rc;
+	threshold_touch_unwritten(qs);
 	for (struct queue *q = b->queues; q != NULL; q = q->touched_next) {
 		if (q->dying)
 			continue;
-		threshold_check(qs, q);
 		if ((rc = queue_write_counters(qs, q)) != 0)
 			return rc;
 	}
@@ -124,6 +124,8 @@ batch_done(struct qspace *qs)
 		branch_after_commit(qs, br);
 	}
 	b->open = false;
+	for (q = b->queues; q != NULL && qs->n_unwritten > 0; q = q->touched_next)
+		threshold_written(qs, q);
 	events_tell(qs);
 	threshold_run(qs);
 	for (q = b->queues; q != NULL; q = q_next) {

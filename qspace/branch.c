@@ -323,9 +323,11 @@ qspace_branch_commit(struct qspace *qs, struct branch *b)
 	if (b->doomed)
 		return (rc = qspace_branch_rollback_because(qs, b, &doomed)) != 0 ? rc : QMEABORTED;
 	branch_touch(qs, b);
+	threshold_branch(qs, true);
 	for (size_t i = 0; i < b->n; i++)
 		if ((rc = op_commit(qs, &b->op[i], now)) != 0)
 			return rc;
+	threshold_branch(qs, false);
 	return branch_end(qs, b, BR_COMMITTED);
 }
 
@@ -399,9 +401,11 @@ qspace_branch_rollback_because(struct qspace *qs, struct branch *b, const struct
 				*c = '?';
 	}
 	branch_touch(qs, b);
+	threshold_branch(qs, true);
 	for (size_t i = 0; i < b->n; i++)
 		if ((rc = op_rollback(qs, &b->op[i], &why, now)) != 0)
 			return rc;
+	threshold_branch(qs, false);
 	return branch_end(qs, b, BR_ABORTED);
 }
 

@@ -303,7 +303,7 @@ keep_save(struct qspace *qs)
 			keep_unlink(qs);
 		return;
 	}
-	if (qs->env.panicked) {
+	if (qs->env.np_broken) {
 		rc = EIO;
 	} else if (token != 0) {	/* it is there, and nothing has changed */
 		rc = 0;

@@ -467,7 +467,8 @@ space_reopen(struct qspace *qs)
 		qs->env.panicked = true;
 		return QMESYSTEM;
 	}
-	keep_changed(qs);
+	if (np_gone)
+		keep_changed(qs);
 	memset(qs->expired_to, 0, sizeof qs->expired_to);
 	qs->next_event = qs->next_expiry = qs->next_deadline = 0;
 	if ((rc = queue_reload_all(qs)) != 0 || (rc = branch_reload_all(qs, np_gone)) != 0) {

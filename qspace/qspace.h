@@ -175,8 +175,11 @@ int64_t qspace_tick(struct qspace *qs, int64_t now_us);
  * callback must not call back into qs.  msg_corrid is NULL when the message has none.
  */
 void qspace_on_eligible(struct qspace *qs, void (*fn)(void *arg, const char *queue, const uint8_t *msgid, const uint8_t *msg_corrid), void *arg);
-/* Threshold commands that fired in the last committed batch: called after commit. */
-void qspace_on_threshold(struct qspace *qs, void (*fn)(void *arg, const char *queue, const char *cmd), void *arg);
+/*
+ * Threshold commands to be run: called after a commit.  false: it cannot be run now and is offered again, about each
+ * second, over a restart too.
+ */
+void qspace_on_threshold(struct qspace *qs, bool (*fn)(void *arg, const char *queue, const char *cmd), void *arg);
 bool qspace_has_eligible(struct qspace *qs, const char *queue);	/* no selection; cheap */
 
 /* --- administration (qadmin.c): the commands of qmadmin, run by whoever owns the space ---

@@ -220,7 +220,7 @@ struct counters {
 	int64_t held, delayed, np_delayed,
 	    pending; /* delayed: np_delayed among them; pending: enqueued by branches that have not ended */
 	int64_t next_due;
-	bool armed, np_armed;					/* the threshold's command may run again */
+	uint8_t armed, np_armed;				/* enum threshold_state */
 };
 struct queue {
 	uint32_t id;
@@ -232,7 +232,9 @@ struct queue {
 	struct counters saved;
 	struct queue_params *saved_p;	/* NULL: not changed in the batch */
 	bool created, dying;
-	struct queue *touched_next, *prev, *next;
+	bool armed_unwritten;		/* the command was run, and the disk still says that it is due */
+	uint8_t look_later;		/* at its thresholds, when the branch has ended: bits */
+	struct queue *look_next, *touched_next, *prev, *next;
 	UT_hash_handle hh, hh_id;
 };
 struct queue *queue_find(struct qspace *qs, const char *name);
@@ -354,6 +356,9 @@ struct batch {
 	uint8_t expired_to[2][16];
 	struct queue *queues; struct branch *branches; struct segment *segments;	/* touched */
 	uint64_t enqueues, dequeues;
+	bool in_branch;		/* a branch ends: its operations are one change */
+	struct queue *look_later;
+	size_t n_fired;		/* as it was */
 };
 int batch_write(struct qspace *qs, bool np);	/* before each write: a transaction is there */
 void batch_event(struct qspace *qs, struct queue *q, const uint8_t *msgid, const uint8_t *corrid);
@@ -361,9 +366,17 @@ int batch_dead(struct qspace *qs, int rc);	/* the batch will not commit; rc */
 
 /* --- threshold.c --- */
 
-void threshold_check(struct qspace *qs, struct queue *q);	/* changes armed; notes what to run after the commit */
-void threshold_run(struct qspace *qs);
-void threshold_forget(struct qspace *qs);
+enum threshold_state { TH_OFF, TH_ARMED, TH_DUE };	/* on disk: do not renumber */
+void threshold_look(struct qspace *qs, struct queue *q, bool np);	/* its use has changed, and it has a command */
+void threshold_branch(struct qspace *qs, bool inside);	/* what is between true and false counts as one change */
+void threshold_changed(struct qspace *qs, struct queue *q, const struct queue_params *was);
+void threshold_run(struct qspace *qs);		/* after the commit */
+int64_t threshold_next(const struct qspace *qs, int64_t now, int64_t next);	/* a batch is wanted by then */
+void threshold_touch_unwritten(struct qspace *qs);
+void threshold_written(struct qspace *qs, struct queue *q);
+void threshold_forget(struct qspace *qs);	/* what the batch noted */
+void threshold_drop(struct qspace *qs, struct queue *q);	/* it goes */
+void threshold_find_due(struct qspace *qs);	/* what an earlier run left undone */
 
 /* --- tick.c --- */
 
@@ -394,14 +407,15 @@ struct qspace {
 	uint8_t expired_to[2][16];	/* expiry entries up to here are done with, or held */
 	struct batch batch;
 	struct event *events; size_t n_events, cap_events;
-	struct fired *fired; size_t n_fired, cap_fired;
+	struct fired *fired; size_t n_fired, cap_fired;	/* commands to run */
+	int n_unwritten;		/* queues with armed_unwritten */
 	struct wr rec;			/* the record that is being made */
 	int64_t full_said_us[N_FULL];
 	uint64_t kept_token;		/* of the file that holds what is in memory; 0: there is none */
 	bool keeping;			/* it is being read */
 	bool loaded;
 	void (*eligible)(void *, const char *, const uint8_t *, const uint8_t *); void *eligible_arg;
-	void (*threshold)(void *, const char *, const char *); void *threshold_arg;
+	bool (*threshold)(void *, const char *, const char *); void *threshold_arg;
 	struct qspace_counts counts;
 };
 uint64_t space_next_seq(struct qspace *qs);

@@ -101,7 +101,7 @@ queue_write_counters(struct qspace *qs, struct queue *q)
 	const struct counters *n = &q->n, *was = &q->saved;
 	uint8_t k[5], v[1 + 4 * 8 + 1];
 
-	if (!q->created && n->messages == was->messages && n->bytes == was->bytes && n->pages == was->pages &&
+	if (!q->created && !q->armed_unwritten && n->messages == was->messages && n->bytes == was->bytes && n->pages == was->pages &&
 	    n->delayed - n->np_delayed == was->delayed - was->np_delayed && n->armed == was->armed)
 		return 0;
 	key_make(k, q->id, 'C');
@@ -158,7 +158,7 @@ queue_add(struct qspace *qs, uint32_t id, const struct queue_params *p)
 	q->id = id;
 	q->p = *p;
 	q->n.next_due = NEVER;
-	q->n.armed = q->n.np_armed = true;
+	q->n.armed = q->n.np_armed = TH_ARMED;
 	window_drop(qs, q);
 	DL_APPEND(qs->queues, q);
 	HASH_ADD_KEYPTR(hh, qs->by_name, q->p.name, strlen(q->p.name), q);
@@ -169,6 +169,7 @@ queue_add(struct qspace *qs, uint32_t id, const struct queue_params *p)
 void
 queue_forget(struct qspace *qs, struct queue *q)
 {
+	threshold_drop(qs, q);
 	HASH_DELETE(hh, qs->by_name, q);
 	HASH_DELETE(hh_id, qs->by_id, q);
 	DL_DELETE(qs->queues, q);
@@ -204,6 +205,8 @@ queue_count(struct qspace *qs, struct queue *q, const struct oval *v, int by)
 		q->n.bytes += by * (int64_t)v->bytes;
 		q->n.pages += by * pages_of(v->bytes);
 	}
+	if ((v->flags & OV_NP ? q->p.nonpersistent.cmd : q->p.persistent.cmd)[0] != '\0')
+		threshold_look(qs, q, v->flags & OV_NP);
 }
 
 bool
@@ -257,6 +260,8 @@ queue_reload_all(struct qspace *qs)
 		q->n.np_delayed = was.np_delayed;
 		q->n.delayed += was.np_delayed;
 		q->n.np_armed = was.np_armed;
+		if (q->armed_unwritten)
+			q->n.armed = was.armed;
 		window_drop(qs, q);
 		if ((rc = queue_find_due(qs, q)) != 0)
 			return rc;
@@ -265,6 +270,7 @@ queue_reload_all(struct qspace *qs)
 		qs->used.np_bytes += q->n.np_bytes;
 		qs->used.pages += q->n.pages;
 	}
+	threshold_find_due(qs);
 	return 0;
 }
 
@@ -355,6 +361,7 @@ int
 qspace_queue_change(struct qspace *qs, const struct queue_params *p)
 {
 	struct queue *q = queue_find(qs, p->name);
+	struct queue_params was;
 
 	if (q == NULL)
 		return QMEBADQUEUE;
@@ -366,7 +373,9 @@ qspace_queue_change(struct qspace *qs, const struct queue_params *p)
 			return batch_dead(qs, QMEOS);
 		*q->saved_p = q->p;
 	}
+	was = q->p;
 	q->p = *p;
+	threshold_changed(qs, q, &was);
 	return queue_write_definition(qs, q);
 }
 

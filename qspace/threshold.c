@@ -1,26 +1,46 @@
 /*
  * threshold - capacity warnings: the command of a queue runs once when use reaches the high mark, and may run again
  * after use has fallen to the low mark.
+ *
+ *            reaches high               was run
+ *   ARMED ---------------> DUE (durable) -------> OFF        a DUE queue is run again after a crash: a forwarder
+ *     ^                                            |         that is not started would be worse than one started
+ *     '--------------------------------------------'         twice
+ *                     falls to low
+ *
+ * Use is looked at after each operation that others can see: a message stored or removed outside a transaction, a
+ * branch as a whole, not what is inside it, and not the batch, which is nobody's.  A queue without a command costs a
+ * comparison.
  */
 #include <stdlib.h>
 
 #include "qspace_impl.h"
 
-static int64_t	/* What is used, in the unit of the mark; % is of the whole space, rounded down. */
-level(char unit, int64_t messages, int64_t bytes, int64_t pages, int64_t whole, int64_t part)
+enum { AGAIN_US = 1000000 };	/* until what could not be run is tried again */
+
+static bool	/* use reaches the mark, or is above it */
+is_at_least(const struct queue *q, bool np, const struct threshold *t, long mark, const struct qspace *qs, bool or_equal)
 {
-	switch (unit) {
+	const struct counters *n = &q->n;
+	int64_t use, limit = mark;
+
+	switch (t->unit) {
 	case 'b':
-		return bytes;
+		use = np ? n->np_bytes : n->bytes;
+		break;
 	case 'B':
-		return pages;
+		use = np ? (n->np_bytes + PAGE_BYTES - 1) / PAGE_BYTES : n->pages;
+		break;
 	case 'm':
-		return messages;
-	case '%':
-		return whole > 0 ? part * 100 / whole : 0;
-	default:
-		return -1;
+		use = np ? n->np_messages : n->messages;
+		break;
+	default:		/* of the whole space, or of the memory: exact, for 0 % means empty */
+		use = 100 * (np ? n->np_bytes : n->pages);
+		limit = mark * (np ? qs->params.nonpersistent_bytes : qs->params.pages);
+		if (limit == 0 && mark > 0)
+			return false;
 	}
+	return or_equal ? use >= limit : use > limit;
 }
 
 static void
@@ -28,7 +48,7 @@ fire(struct qspace *qs, struct queue *q, bool np)
 {
 	struct fired *f;
 
-	if (qs->threshold == NULL || (np ? q->p.nonpersistent.cmd : q->p.persistent.cmd)[0] == '\0')
+	if (qs->threshold == NULL)	/* whoever can run it finds it due */
 		return;
 	if (qs->n_fired == qs->cap_fired) {
 		size_t cap = qs->cap_fired == 0 ? 8 : 2 * qs->cap_fired;
@@ -43,50 +63,170 @@ fire(struct qspace *qs, struct queue *q, bool np)
 	qs->fired[qs->n_fired++] = (struct fired){ .q = q, .np = np };
 }
 
-static bool	/* armed from now on? */
-cross(struct qspace *qs, struct queue *q, bool np, const struct threshold *t, int64_t now, bool armed)
+static const struct threshold *
+marks(const struct queue *q, bool np)
 {
-	if (now < 0 || t->high <= 0)
-		return armed;
-	if (armed && now >= t->high) {
-		fire(qs, q, np);
-		return false;
+	return np ? &q->p.nonpersistent : &q->p.persistent;
+}
+
+static uint8_t *
+state(struct queue *q, bool np)
+{
+	return np ? &q->n.np_armed : &q->n.armed;
+}
+
+static void
+look(struct qspace *qs, struct queue *q, bool np)
+{
+	const struct threshold *t = marks(q, np);
+	uint8_t *s = state(q, np);
+
+	if (*s == TH_ARMED) {
+		if (t->high > 0 && is_at_least(q, np, t, t->high, qs, true)) {
+			*s = TH_DUE;
+			fire(qs, q, np);
+		}
+	} else if (*s == TH_OFF && !is_at_least(q, np, t, t->low, qs, false)) {
+		*s = TH_ARMED;
 	}
-	return armed || now <= t->low;
 }
 
 void
-threshold_check(struct qspace *qs, struct queue *q)
+threshold_look(struct qspace *qs, struct queue *q, bool np)
 {
-	const struct counters *n = &q->n;
-	const struct threshold *t = &q->p.persistent, *nt = &q->p.nonpersistent;
-
-	q->n.armed = cross(qs, q, false, t, level(t->unit, n->messages, n->bytes, n->pages, qs->params.pages, n->pages),
-	    n->armed);
-	q->n.np_armed = cross(qs, q, true, nt, level(nt->unit, n->np_messages, n->np_bytes,
-	    (n->np_bytes + PAGE_BYTES - 1) / PAGE_BYTES, qs->params.nonpersistent_bytes, n->np_bytes), n->np_armed);
+	if (qs->keeping)		/* they were there before */
+		return;
+	if (!qs->batch.in_branch) {
+		look(qs, q, np);
+		return;
+	}
+	if (q->look_later == 0) {
+		q->look_next = qs->batch.look_later;
+		qs->batch.look_later = q;
+	}
+	q->look_later |= (uint8_t)(1 << np);
 }
+
+void
+threshold_branch(struct qspace *qs, bool inside)
+{
+	struct queue *q, *next;
+
+	qs->batch.in_branch = inside;
+	if (inside)
+		return;
+	for (q = qs->batch.look_later; q != NULL; q = next) {
+		next = q->look_next;
+		for (int np = 0; np < 2; np++)
+			if (q->look_later >> np & 1)
+				look(qs, q, np);
+		q->look_later = 0;
+	}
+	qs->batch.look_later = NULL;
+}
+
+void
+threshold_changed(struct qspace *qs, struct queue *q, const struct queue_params *was)
+{
+	for (int np = 0; np < 2; np++) {
+		const struct threshold *t = marks(q, np), *old = np ? &was->nonpersistent : &was->persistent;
+		/* New marks are looked at anew; a new command alone is for the next time. */
+		if (t->high != old->high || t->low != old->low || t->unit != old->unit || old->cmd[0] == '\0')
+			*state(q, np) = TH_ARMED;
+		if (t->cmd[0] != '\0')
+			look(qs, q, np);
+		else
+			*state(q, np) = TH_ARMED;
+	}
+}
+
+/* --- after the batch --- */
 
 void
 threshold_run(struct qspace *qs)
 {
+	size_t left = 0;
+
 	for (size_t i = 0; i < qs->n_fired; i++) {
-		const struct queue *q = qs->fired[i].q;
-		qs->threshold(
-		    qs->threshold_arg, q->p.name, qs->fired[i].np ? q->p.nonpersistent.cmd : q->p.persistent.cmd);
+		struct fired f = qs->fired[i];
+		const struct threshold *t = marks(f.q, f.np);
+		uint8_t *s = state(f.q, f.np);
+
+		if (f.q->dying || *s != TH_DUE)
+			continue;
+		if (t->cmd[0] != '\0' && !qs->threshold(qs->threshold_arg, f.q->p.name, t->cmd)) {
+			qs->fired[left++] = f;
+			continue;
+		}
+		*s = is_at_least(f.q, f.np, t, t->low, qs, false) ? TH_OFF : TH_ARMED;
+		if (!f.np && !f.q->armed_unwritten) {
+			f.q->armed_unwritten = true;
+			qs->n_unwritten++;
+		}
 	}
-	qs->n_fired = 0;
+	qs->n_fired = left;
+}
+
+int64_t
+threshold_next(const struct qspace *qs, int64_t now, int64_t next)
+{
+	if (qs->n_fired == 0 && qs->n_unwritten == 0)
+		return next;
+	return next < now + AGAIN_US ? next : now + AGAIN_US;
+}
+
+void
+threshold_touch_unwritten(struct qspace *qs)
+{
+	for (struct queue *q = qs->n_unwritten > 0 ? qs->queues : NULL; q != NULL; q = q->next)
+		if (q->armed_unwritten && !q->dying)
+			queue_touch(qs, q);
+}
+
+void
+threshold_written(struct qspace *qs, struct queue *q)
+{
+	if (q->armed_unwritten) {
+		q->armed_unwritten = false;
+		qs->n_unwritten--;
+	}
 }
 
 void
 threshold_forget(struct qspace *qs)
 {
-	qs->n_fired = 0;
+	for (struct queue *q = qs->batch.look_later; q != NULL; q = q->look_next)
+		q->look_later = 0;
+	qs->batch.look_later = NULL;
+	qs->n_fired = qs->batch.n_fired;
 }
 
 void
-qspace_on_threshold(struct qspace *qs, void (*fn)(void *, const char *, const char *), void *arg)
+threshold_drop(struct qspace *qs, struct queue *q)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < qs->n_fired; i++)
+		if (qs->fired[i].q != q)
+			qs->fired[n++] = qs->fired[i];
+	qs->n_fired = n;
+	threshold_written(qs, q);
+}
+
+void
+threshold_find_due(struct qspace *qs)
+{
+	qs->n_fired = 0;
+	for (struct queue *q = qs->queues; q != NULL; q = q->next)
+		for (int np = 0; np < 2; np++)
+			if (*state(q, np) == TH_DUE)
+				fire(qs, q, np);
+}
+
+void
+qspace_on_threshold(struct qspace *qs, bool (*fn)(void *, const char *, const char *), void *arg)
 {
 	qs->threshold = fn;
 	qs->threshold_arg = arg;
+	threshold_find_due(qs);
 }

@@ -126,7 +126,7 @@ qspace_tick(struct qspace *qs, int64_t now)
 	int64_t next;
 
 	if (qs->batch.rc != 0 || now < qs->next_event)
-		return qs->next_event;
+		return threshold_next(qs, now, qs->next_event);
 	if (promote_all(qs, now, TICK_WORK) < 0 || expire(qs, now, TICK_WORK) < 0 ||
 	    branch_expire(qs, now, TICK_WORK) < 0)
 		return now + 1000000;	/* the batch is dead; its abort lets the next tick look again */
@@ -134,5 +134,6 @@ qspace_tick(struct qspace *qs, int64_t now)
 	for (struct queue *q = qs->queues; q != NULL; q = q->next)
 		if (!q->dying && q->n.next_due < next)
 			next = q->n.next_due;
-	return qs->next_event = next;
+	qs->next_event = next;
+	return threshold_next(qs, now, next);
 }

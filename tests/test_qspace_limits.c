@@ -1,5 +1,5 @@
 /*
- * Limits that hold, room that comes back, thresholds, ownership, versions, and what create and destroy leave behind.
+ * Limits that hold, room that comes back, ownership, versions, and what create and destroy leave behind.
  */
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -68,51 +68,6 @@ queues_and_transactions_are_limits_too(void)
 	commit(g);
 	CU_ASSERT_EQUAL(tx_roll_back(g, find_tx(g, "t-0")), 0);
 	CU_ASSERT_PTR_NOT_NULL(tx(g, "t-6"));
-	given_done(g);
-}
-
-static int fired;
-static char fired_cmd[128];
-
-static void
-on_threshold(void *arg, const char *queue, const char *cmd)
-{
-	(void)arg, (void)queue;
-	fired++;
-	snprintf(fired_cmd, sizeof fired_cmd, "%s", cmd);
-}
-
-static void
-the_capacity_command_runs_once_until_use_has_fallen(void)
-{
-	struct given_space *g = given_space(NULL);
-	struct queue_params p = queue_of("orders", QC_FIFO, 0, 0, 0);
-
-	p.persistent = (struct threshold){ .high = 5, .low = 2, .unit = 'm', .cmd = "run me" };
-	create(g, &p);
-	qspace_on_threshold(g->qs, on_threshold, NULL);
-	fired = 0;
-	for (int i = 0; i < 4; i++)
-		put(g, "orders", "x");
-	CU_ASSERT_EQUAL(fired, 0);
-	put(g, "orders", "x");
-	CU_ASSERT_EQUAL(fired, 1);
-	CU_ASSERT_STRING_EQUAL(fired_cmd, "run me");
-	put(g, "orders", "x");
-	reopen(g);
-	qspace_on_threshold(g->qs, on_threshold, NULL);
-	put(g, "orders", "x");
-	CU_ASSERT_EQUAL(fired, 1);
-	for (int i = 0; i < 4; i++)
-		CU_ASSERT_STRING_EQUAL(next(g, "orders"), "x");		/* three left */
-	put(g, "orders", "x");
-	put(g, "orders", "x");
-	CU_ASSERT_EQUAL(fired, 1);
-	for (int i = 0; i < 3; i++)
-		CU_ASSERT_STRING_EQUAL(next(g, "orders"), "x");		/* two left: armed again */
-	for (int i = 0; i < 3; i++)
-		put(g, "orders", "x");
-	CU_ASSERT_EQUAL(fired, 2);
 	given_done(g);
 }
 
@@ -251,7 +206,6 @@ main(void)
 	static const struct unit_test tests[] = {
 		UNIT(messages_and_pages_are_exact_and_come_back),
 		UNIT(queues_and_transactions_are_limits_too),
-		UNIT(the_capacity_command_runs_once_until_use_has_fallen),
 		UNIT(a_space_has_one_owner_and_says_who),
 		UNIT(another_disk_version_is_refused_untouched),
 		UNIT(destroying_asks_first_and_a_name_can_be_used_again),

@@ -3,15 +3,20 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "ulog.h"
 
 extern char **environ;
 
-static pid_t running[COMMAND_MAX];
+#define SAY_EVERY_US 60000000
+
+struct running { pid_t pid; char queue[128], cmd[128]; };
+static struct running running[COMMAND_MAX];
 static int n_running;
 
 static int
@@ -45,34 +50,69 @@ files_done:
 	return rc;
 }
 
-void
+static void
+say_not_now(const char *queue, const char *cmd, const char *why)
+{
+	static int64_t said_us;
+	int64_t now = clock_mono_us();
+
+	if (said_us != 0 && now - said_us < SAY_EVERY_US)
+		return;
+	said_us = now;
+	ulog("QM_CAT:1615: ERROR: TMQUEUE: command \"%s\" of queue %s is not run yet: %s; it is tried again", cmd, queue, why);
+}
+
+bool
 command_run(const char *queue, const char *cmd)
 {
-	pid_t pid;
+	struct running *r;
+	char why[64];
 	int rc;
 
-	command_reap();
+	if (n_running == COMMAND_MAX)
+		(void)command_reap();
 	if (n_running == COMMAND_MAX) {
-		ulog("QM_CAT:1615: ERROR: TMQUEUE: command \"%s\" of queue %s is not run: %d commands run already", cmd, queue,
-		    COMMAND_MAX);
-		return;
+		snprintf(why, sizeof why, "%d commands run already", COMMAND_MAX);
+		say_not_now(queue, cmd, why);
+		return false;
 	}
-	if ((rc = spawn_shell(cmd, &pid)) != 0) {
-		ulog("QM_CAT:1615: ERROR: TMQUEUE: command \"%s\" of queue %s cannot be started: %s", cmd, queue, strerror(rc));
-		return;
+	r = &running[n_running];
+	if ((rc = spawn_shell(cmd, &r->pid)) != 0) {
+		say_not_now(queue, cmd, strerror(rc));
+		return false;
 	}
-	running[n_running++] = pid;
+	snprintf(r->queue, sizeof r->queue, "%s", queue);
+	snprintf(r->cmd, sizeof r->cmd, "%s", cmd);
+	n_running++;
+	return true;
+}
+
+static void
+say_end(const struct running *r, int status)
+{
+	if (WIFSIGNALED(status))
+		ulog("QM_CAT:1629: WARN: TMQUEUE: command \"%s\" of queue %s was ended by signal %d", r->cmd, r->queue,
+		    WTERMSIG(status));
+	else if (WEXITSTATUS(status) != 0)
+		ulog("QM_CAT:1629: WARN: TMQUEUE: command \"%s\" of queue %s ended with status %d", r->cmd, r->queue,
+		    WEXITSTATUS(status));
 }
 
 bool
 command_reap(void)
 {
+	pid_t pid;
+	int status;
+
 	for (int i = 0; i < n_running;) {
 		/* By its own id: BBL, when the agent starts it again, is a child too. */
-		if (waitpid(running[i], NULL, WNOHANG) == 0)
+		if ((pid = waitpid(running[i].pid, &status, WNOHANG)) == 0) {
 			i++;
-		else
-			running[i] = running[--n_running];
+			continue;
+		}
+		if (pid == running[i].pid)
+			say_end(&running[i], status);
+		running[i] = running[--n_running];
 	}
 	return n_running > 0;
 }

@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-/* At most COMMAND_MAX at a time; beyond that it is logged and not run. */
-void command_run(const char *queue, const char *cmd);
+/* false: it cannot be run now, for COMMAND_MAX of them run already or the system refuses; logged once a minute. */
+bool command_run(const char *queue, const char *cmd);
 bool command_reap(void);	/* bury those that ended; true while some still run */
 
 #define COMMAND_MAX 64

@@ -17,6 +17,7 @@
 #define MISFIT_US 10000000	/* and after a space that did not open though it was free */
 #define BOOT_WAIT_US 5000000	/* at boot, for an administrator's command to give the space back */
 #define DRAIN_US 200000		/* at the end, for requests that are under way */
+#define BURY_US 500000		/* between two looks at commands that run */
 #define RECENT 1024
 
 /* Who was heard in which batch.  Direct-mapped: a collision costs a wait of 30 us, or saves one. */
@@ -37,6 +38,8 @@ struct server {
 	struct tmq tmq;
 	int64_t try_again_us;		/* standing by: when to look at the lock */
 	bool stale_tick;		/* requests ran since the space was last asked for its next event */
+	bool commands_run;		/* of thresholds */
+	int64_t bury_us;		/* when to look next whether they still do */
 	unsigned load;
 	char hidden[WIRE_NAME];		/* ..GROUP */
 	struct crowd crowd;
@@ -59,11 +62,13 @@ send_reply(void *arg, const struct link_peer *to, const void *head, size_t head_
 	return link_server_send(arg, to, head, head_len, body);
 }
 
-static void
+static bool
 on_threshold(void *arg, const char *queue, const char *cmd)
 {
-	(void)arg;
-	command_run(queue, cmd);
+	struct server *s = arg;
+
+	s->commands_run = true;
+	return command_run(queue, cmd);
 }
 
 /* --- becoming somebody --- */
@@ -251,6 +256,17 @@ receive(struct server *s, int64_t deadline_us, int wake_fd, size_t *bytes)
 	return 1;
 }
 
+static bool	/* Commands that ended; now and then, for each look is a system call.  true: some run still. */
+bury(struct server *s)
+{
+	int64_t now = clock_mono_us();
+
+	if (now < s->bury_us)
+		return s->commands_run;
+	s->bury_us = now + BURY_US;
+	return s->commands_run = command_reap();
+}
+
 static int64_t	/* until when nothing needs to be done unless somebody asks */
 idle_until(struct server *s)
 {
@@ -259,8 +275,8 @@ idle_until(struct server *s)
 	if (batch_more(&s->tmq))
 		return 0;
 	until = batch_next_event(&s->tmq);
-	if (command_reap() && until > clock_mono_us() + 1000000)
-		until = clock_mono_us() + 1000000;
+	if (bury(s) && until > s->bury_us)
+		until = s->bury_us;
 	return until;
 }
 
@@ -301,6 +317,8 @@ serve(struct server *s)
 		bb_agent_busy(s->agent, s->o->name[0]);
 	}
 	batch_run(&s->tmq, s->m, s->n);
+	if (s->commands_run)		/* not only when idle: there may be no such time */
+		(void)bury(s);
 	for (size_t i = 0; i < s->n; i++) {
 		bb_agent_idle(s->agent, s->load);
 		link_msg_done(&s->m[i]);
