@@ -197,12 +197,13 @@ qspace_batch_abort(struct qspace *qs)
 		free(q->saved_p);
 		q->saved_p = NULL;
 		q->dying = false;
+		queue_due(qs, q, q->n.next_due);
 		window_drop(qs, q);
 		if (q->created)
 			queue_forget(qs, q);
 	}
 	b->open = false;
-	qs->next_event = qs->next_expiry = qs->next_deadline = 0;	/* the next tick looks again */
+	qs->next_event = qs->next_expiry = 0;	/* the next tick looks again */
 	events_tell(qs);
 }
 

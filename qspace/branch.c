@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,7 @@ branch_enter(struct branch *b, enum branch_state next)
 {
 	assert(states[b->state].next & TO(next));
 	b->state = next;
+	due_set(&b->qs->due_branches, &b->due, NEVER);	/* a deadline binds an active one */
 }
 
 /* --- in memory --- */
@@ -69,8 +71,13 @@ branch_new(struct qspace *qs, const struct branch_id *id)
 
 	if (b == NULL)
 		return NULL;
+	if (due_room(&qs->due_branches, HASH_COUNT(qs->branches) + 1) != 0) {
+		free(b);
+		return NULL;
+	}
 	id_copy(&b->id, id);
 	b->qs = qs;
+	b->until_us = NEVER;
 	HASH_ADD(hh, qs->branches, id, sizeof b->id, b);
 	return b;
 }
@@ -116,6 +123,7 @@ branch_free(struct qspace *qs, struct branch *b)
 		op_free(qs, &b->op[--b->n]);
 	if (!b->ended)
 		HASH_DELETE(hh, qs->branches, b);	// NOLINT: inside uthash
+	due_set(&qs->due_branches, &b->due, NEVER);
 	free(b->op);
 	free(b);
 }
@@ -250,11 +258,9 @@ qspace_branch_begin(struct qspace *qs, const struct branch_id *id, int64_t deadl
 	b->begun = true;
 	b->began_us = clock_now_us();
 	b->deadline_us = deadline_us;
-	if (deadline_us != 0) {
-		if (deadline_us < qs->next_deadline)
-			qs->next_deadline = deadline_us;
-		tick_at(qs, deadline_us);
-	}
+	/* So long from now, whatever becomes of the wall clock. */
+	b->until_us = deadline_us == 0 ? NEVER : clock_mono_us() + deadline_us - b->began_us;
+	due_set(&qs->due_branches, &b->due, b->until_us);
 	*out = b;
 	return 0;
 }
@@ -416,26 +422,17 @@ qspace_branch_rollback(struct qspace *qs, struct branch *b)
 }
 
 int
-branch_expire(struct qspace *qs, int64_t now, int max)
+branch_expire(struct qspace *qs, int64_t mono, int max)
 {
 	static const struct wire_why late = { .error = TPETIME, .text = "transaction timed out" };
-	struct branch *b, *next;
+	struct due *d;
 	int n = 0, rc;
 
-	if (now < qs->next_deadline)
-		return 0;
-	qs->next_deadline = NEVER;
-	for (b = qs->branches; b != NULL; b = next) {
-		next = b->hh.next;
-		if (b->state != BR_ACTIVE || b->deadline_us == 0)
-			continue;
-		if (b->deadline_us <= now && n < max) {
-			if ((rc = qspace_branch_rollback_because(qs, b, &late)) != 0)
-				return rc;
-			n++;
-		} else if (b->deadline_us < qs->next_deadline) {
-			qs->next_deadline = b->deadline_us;
-		}
+	while (n < max && (d = due_first(&qs->due_branches)) != NULL && d->us <= mono) {
+		struct branch *b = (struct branch *)((char *)d - offsetof(struct branch, due));
+		if ((rc = qspace_branch_rollback_because(qs, b, &late)) != 0)
+			return rc;
+		n++;
 	}
 	return n;
 }
@@ -473,6 +470,7 @@ branch_after_abort(struct qspace *qs, struct branch *b)
 	}
 	b->bytes = b->saved_bytes;
 	b->state = b->saved_state;
+	due_set(&qs->due_branches, &b->due, b->state == BR_ACTIVE ? b->until_us : NEVER);
 	memcpy(b->coordinator, b->saved_coordinator, sizeof b->coordinator);
 	if (b->ended) {
 		b->ended = false;

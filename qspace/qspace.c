@@ -438,6 +438,8 @@ qspace_close(struct qspace *qs)
 	if (qs->lock_fd != -1)
 		close(qs->lock_fd);	/* OWNER stays: it is written over, which a full disk allows */
 	wr_free(&qs->rec);
+	due_free(&qs->due_queues);
+	due_free(&qs->due_branches);
 	free(qs->events);
 	free(qs->fired);
 	free(qs);
@@ -470,7 +472,7 @@ space_reopen(struct qspace *qs)
 	if (np_gone)
 		keep_changed(qs);
 	memset(qs->expired_to, 0, sizeof qs->expired_to);
-	qs->next_event = qs->next_expiry = qs->next_deadline = 0;
+	qs->next_event = qs->next_expiry = 0;
 	if ((rc = queue_reload_all(qs)) != 0 || (rc = branch_reload_all(qs, np_gone)) != 0) {
 		qs->env.panicked = true;
 		return rc;

@@ -146,7 +146,8 @@ int qspace_dequeue(struct qspace *qs, struct branch *b, const char *queue, const
  */
 struct branch_id { uint8_t len; uint8_t gtrid[QSPACE_GTRID_MAX]; };
 struct branch *qspace_branch_find(struct qspace *qs, const struct branch_id *id);	/* NULL: none */
-/* QMENOSPACE: the space's transaction limit.  deadline_us: wall clock; 0 none. */
+/* QMENOSPACE: the space's transaction limit.  deadline_us: wall clock; 0 none.  What counts is how far away that is now: setting the
+ * clock changes nothing. */
 int qspace_branch_begin(struct qspace *qs, const struct branch_id *id, int64_t deadline_us, struct branch **out);
 void qspace_branch_doom(struct branch *b);	/* rollback-only from now on; operations answer QMEABORTED */
 bool qspace_branch_doomed(const struct branch *b);

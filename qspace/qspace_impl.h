@@ -83,6 +83,16 @@ size_t oval_encode(uint8_t to[OVAL_MAX], const struct oval *v);
 int oval_decode(const uint8_t *p, size_t n, struct oval *v);
 int64_t pages_of(int64_t bytes);
 
+/* --- due.c: what comes first --- */
+
+struct due { int64_t us; size_t at; };		/* at 0: not in a heap, it has no time */
+struct due_heap { struct due **d; size_t n, cap; };
+int due_room(struct due_heap *h, size_t members);	/* -1: no memory */
+void due_set(struct due_heap *h, struct due *d, int64_t us);	/* NEVER takes it out */
+struct due *due_first(const struct due_heap *h);
+int64_t due_next(const struct due_heap *h);	/* NEVER: none */
+void due_free(struct due_heap *h);
+
 /* --- qindex.c: the window of next keys of a queue; messages that branches hold --- */
 
 struct went { struct oval v; uint8_t n; uint8_t key[]; };
@@ -226,6 +236,7 @@ struct queue {
 	uint32_t id;
 	struct queue_params p;
 	struct counters n;
+	struct due due;			/* at n.next_due */
 	struct window w;
 	struct corrid_window *corrids;	/* NULL: none, the usual case */
 	uint64_t batch;			/* the batch that saved these: */
@@ -247,6 +258,7 @@ int queue_reload_all(struct qspace *qs);	/* counters anew from disk; non-persist
 int queue_find_due(struct qspace *qs, struct queue *q);	/* sets n.next_due */
 void queue_forget(struct qspace *qs, struct queue *q);
 bool queue_is_lifo(const struct queue *q);
+void queue_due(struct qspace *qs, struct queue *q, int64_t us);	/* sets n.next_due */
 
 /* --- store.c: one message into and out of the tables --- */
 
@@ -313,7 +325,9 @@ struct branch {
 	enum branch_state state;
 	bool doomed;
 	char coordinator[32];
-	int64_t began_us, deadline_us;
+	int64_t began_us, deadline_us;	/* wall clock, to be shown */
+	int64_t until_us;		/* the deadline, clock_mono_us(); NEVER */
+	struct due due;			/* at until_us, while it is active */
 	struct op *op; size_t n, cap;
 	size_t bytes;
 	uint64_t batch;		/* the batch that saved these: */
@@ -338,7 +352,7 @@ void branch_forget_all(struct qspace *qs);	/* memory only */
 bool branch_has_memory_ops(const struct qspace *qs);
 int branch_each_memory_op(struct qspace *qs, int (*fn)(void *arg, const uint8_t *p, size_t n), void *arg);	/* 0, or an errno */
 int branch_restore_memory_op(struct qspace *qs, const uint8_t *p, size_t n);
-int branch_expire(struct qspace *qs, int64_t now, int max);	/* rolled back, or a QME code; sets qs->next_deadline */
+int branch_expire(struct qspace *qs, int64_t mono, int max);	/* rolled back, or a QME code */
 
 /* --- batch.c --- */
 
@@ -403,7 +417,9 @@ struct qspace {
 	uint32_t next_queue;
 	int64_t stored_us;		/* the time of use that is on disk */
 	struct used used;		/* what is stored and what branches have reserved */
-	int64_t next_event, next_expiry, next_deadline;
+	int64_t next_event, next_expiry;	/* wall clock, without the deadlines of branches */
+	struct due_heap due_queues, due_branches;
+	int64_t looked_us, ahead_us;	/* the last tick: wall clock, and how far ahead of clock_mono_us() that was */
 	uint8_t expired_to[2][16];	/* expiry entries up to here are done with, or held */
 	struct batch batch;
 	struct event *events; size_t n_events, cap_events;

@@ -155,6 +155,10 @@ queue_add(struct qspace *qs, uint32_t id, const struct queue_params *p)
 
 	if (q == NULL)
 		return NULL;
+	if (due_room(&qs->due_queues, HASH_CNT(hh_id, qs->by_id) + 1) != 0) {
+		free(q);
+		return NULL;
+	}
 	q->id = id;
 	q->p = *p;
 	q->n.next_due = NEVER;
@@ -170,6 +174,7 @@ void
 queue_forget(struct qspace *qs, struct queue *q)
 {
 	threshold_drop(qs, q);
+	due_set(&qs->due_queues, &q->due, NEVER);
 	HASH_DELETE(hh, qs->by_name, q);
 	HASH_DELETE(hh_id, qs->by_id, q);
 	DL_DELETE(qs->queues, q);
@@ -218,23 +223,31 @@ queue_is_lifo(const struct queue *q)
 	return false;
 }
 
+void
+queue_due(struct qspace *qs, struct queue *q, int64_t us)
+{
+	q->n.next_due = us;
+	due_set(&qs->due_queues, &q->due, q->dying ? NEVER : us);
+	tick_at(qs, us);
+}
+
 int
 queue_find_due(struct qspace *qs, struct queue *q)
 {
+	int64_t first = NEVER;
 	uint8_t from[4];
 	struct walk w;
 	int rc = 0;
 
-	q->n.next_due = NEVER;
 	be32(from, q->id);
 	for (int np = 0; np < 2 && rc == 0; np++) {
 		rc = walk_first(qs, &w, T_DELAYED, np, from, sizeof from);
-		if (rc == 0 && w.kn == DELAYED_KEY && get32(w.k) == q->id && (int64_t)get64(w.k + 4) < q->n.next_due)
-			q->n.next_due = (int64_t)get64(w.k + 4);
+		if (rc == 0 && w.kn == DELAYED_KEY && get32(w.k) == q->id && (int64_t)get64(w.k + 4) < first)
+			first = (int64_t)get64(w.k + 4);
 		walk_end(qs, &w);
 		rc = rc == DB_NOTFOUND ? 0 : rc;
 	}
-	tick_at(qs, q->n.next_due);
+	queue_due(qs, q, first);
 	return rc;
 }
 
@@ -437,6 +450,7 @@ qspace_queue_destroy(struct qspace *qs, const char *name, bool purge)
 	if (table_del(qs, T_QUEUES, false, k, sizeof k) != 0)
 		return batch_dead(qs, QMESYSTEM);
 	q->dying = true;
+	queue_due(qs, q, NEVER);
 	return 0;
 }
 

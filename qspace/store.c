@@ -164,8 +164,7 @@ delayed_put(struct qspace *qs, struct queue *q, const struct okey *k, const stru
 	q->n.delayed++;
 	q->n.np_delayed += np;
 	if (until < q->n.next_due)
-		q->n.next_due = until;
-	tick_at(qs, until);
+		queue_due(qs, q, until);
 	return 0;
 }
 
@@ -368,10 +367,10 @@ store_promote_one(struct qspace *qs, struct queue *q, const struct okey *k, cons
 	return 0;
 }
 
-struct due { int64_t us; struct okey k; struct oval v; };
+struct ripe { int64_t us; struct okey k; struct oval v; };
 
 static int	/* Up to `max` due entries of one table; their number. */
-due_collect(struct qspace *qs, struct queue *q, bool np, int64_t now, struct due *d, int max)
+due_collect(struct qspace *qs, struct queue *q, bool np, int64_t now, struct ripe *d, int max)
 {
 	uint8_t from[4];
 	struct walk w;
@@ -395,7 +394,7 @@ int
 store_promote(struct qspace *qs, struct queue *q, int64_t now, int max)
 {
 	enum { AT_ONCE = 64 };
-	struct due *d;
+	struct ripe *d;
 	int moved = 0, n, rc = 0;
 
 	if (q->n.next_due > now)

@@ -1,16 +1,20 @@
 /*
  * tick - what time brings: delayed messages become due, messages expire, branches pass their deadline.
  *
+ * Messages go by the wall clock, as their times are stored.  Deadlines of branches are a length of time, and nobody who sets
+ * the clock rolls a transaction back, or keeps it.
+ *
  * Each table is sorted by time, so a look costs one seek, and nothing at all before qs->next_event.  Expired messages
  * that a branch holds are passed over (qs->expired_to) and removed when the branch ends.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "qspace_impl.h"
 
-enum { TICK_WORK = 1000, EXPIRE_AT_ONCE = 64 };
+enum { TICK_WORK = 1000, EXPIRE_AT_ONCE = 64, JUMP_US = 2000000 };
 
 void
 tick_at(struct qspace *qs, int64_t us)
@@ -108,32 +112,61 @@ expire(struct qspace *qs, int64_t now, int max)
 static int
 promote_all(struct qspace *qs, int64_t now, int max)
 {
+	struct due *d;
 	int done = 0, n;
 
-	for (struct queue *q = qs->queues; q != NULL && done < max; q = q->next) {
-		if (q->dying || q->n.next_due > now)
-			continue;
-		if ((n = store_promote(qs, q, now, max - done)) < 0)
+	while (done < max && (d = due_first(&qs->due_queues)) != NULL && d->us <= now) {
+		if ((n = store_promote(qs, (struct queue *)((char *)d - offsetof(struct queue, due)), now, max - done)) < 0)
 			return n;
 		done += n;
 	}
 	return done;
 }
 
+static void
+say_jump(const struct qspace *qs, int64_t us)
+{
+	if (us < 0)
+		ulog("QM_CAT:1380: WARN: queue space %s: the clock was set back by %lld s; messages that were delayed until "
+		     "a time of the old clock wait for that time",
+		    qs->params.name, (long long)(-us / 1000000));
+	else
+		ulog("QM_CAT:1381: INFO: queue space %s: the clock was set forward by %lld s", qs->params.name,
+		    (long long)(us / 1000000));
+}
+
+/* Was the wall clock set?  What was passed over as expired may not be so any more. */
+static void
+clock_look(struct qspace *qs, int64_t now, int64_t mono)
+{
+	int64_t by = now - mono - qs->ahead_us;
+
+	if (qs->looked_us != 0 && (by < -JUMP_US || by > JUMP_US))
+		say_jump(qs, by);
+	if (now < qs->looked_us) {
+		memset(qs->expired_to, 0, sizeof qs->expired_to);
+		qs->next_event = qs->next_expiry = 0;
+	}
+	qs->looked_us = now;
+	qs->ahead_us = now - mono;
+}
+
 int64_t
 qspace_tick(struct qspace *qs, int64_t now)
 {
-	int64_t next;
+	int64_t mono = clock_mono_us(), deadline;
 
-	if (qs->batch.rc != 0 || now < qs->next_event)
+	if (qs->batch.rc != 0)
 		return threshold_next(qs, now, qs->next_event);
-	if (promote_all(qs, now, TICK_WORK) < 0 || expire(qs, now, TICK_WORK) < 0 ||
-	    branch_expire(qs, now, TICK_WORK) < 0)
-		return now + 1000000;	/* the batch is dead; its abort lets the next tick look again */
-	next = qs->next_expiry < qs->next_deadline ? qs->next_expiry : qs->next_deadline;
-	for (struct queue *q = qs->queues; q != NULL; q = q->next)
-		if (!q->dying && q->n.next_due < next)
-			next = q->n.next_due;
-	qs->next_event = next;
-	return threshold_next(qs, now, next);
+	clock_look(qs, now, mono);
+	if (now >= qs->next_event || due_next(&qs->due_branches) <= mono) {
+		if (promote_all(qs, now, TICK_WORK) < 0 || expire(qs, now, TICK_WORK) < 0 ||
+		    branch_expire(qs, mono, TICK_WORK) < 0)
+			return now + 1000000;	/* the batch is dead; its abort lets the next tick look again */
+		qs->next_event = due_next(&qs->due_queues) < qs->next_expiry ? due_next(&qs->due_queues) : qs->next_expiry;
+	}
+	deadline = due_next(&qs->due_branches);
+	if (deadline != NEVER)
+		deadline += now - mono;
+	return threshold_next(qs, now, deadline < qs->next_event ? deadline : qs->next_event);
 }

@@ -545,7 +545,7 @@ timed_out_transaction_is_not_opened_again(void)
 	ask_dequeue_as(2, "A", 0, "T1", 1000, NULL);
 	run();
 	CU_ASSERT_EQUAL(ERROR_OF(2), 0);
-	clock_shift_us(1100 * 1000);
+	clock_pass_us(1100 * 1000);
 	batch_run(&t, NULL, 0);
 	ask_enqueue_as(3, "B", "late", "T1", NULL);
 	run();
@@ -561,29 +561,80 @@ timed_out_transaction_is_not_opened_again(void)
 	space_done();
 }
 
-static void
-transaction_older_than_the_server_is_refused(void)
+static void	/* with the time of its tpbegin() in its id */
+ask_enqueue_begun(uint64_t reqid, int64_t begun)
 {
-	struct wire_enqueue e = { .reqid = 1, .type = "CARRAY" };
+	struct wire_enqueue e = { .reqid = reqid, .type = "CARRAY" };
 	struct wr w = { 0 };
 	struct link_msg *m;
-	int64_t begun = clock_now_us() - 1000;
 
-	given_space(0);
 	wr_u64(&w, (uint64_t)begun);		/* WIRE_GTRID_TIME */
 	for (int i = 0; i < 16; i++)
-		wr_u8(&w, (uint8_t)i);
+		wr_u8(&w, (uint8_t)(i + reqid));
 	e.tx.gtrid_len = (uint8_t)w.len;
 	memcpy(e.tx.gtrid, w.p, w.len);
 	e.tx.timeout_ms = 60000;
 	wr_free(&w);
 	snprintf(e.queue, sizeof e.queue, "A");
-	m = ask(1);
+	m = ask(reqid);
 	wire_enqueue_encode(ask_frame(), &e);
 	ask_done(m);
+}
+
+static void
+transaction_older_than_the_server_is_refused(void)
+{
+	int64_t begun = clock_now_us() - 1000;
+
+	given_space(0);
+	ask_enqueue_begun(1, begun);
 	run();
 	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(1), QMEABORTED);
 	CU_ASSERT_EQUAL(answer(1)->q.doomed, 1);
+	space_done();
+}
+
+static void	/* Set back by an hour: what begins from then on is served, what is older than the server still is not. */
+clock_set_back_refuses_no_new_transaction(void)
+{
+	const int64_t hour = INT64_C(3600) * 1000000;
+	int64_t begun = clock_now_us() - 1000;
+
+	given_space(0);
+	clock_shift_us(-hour);
+	ask_enqueue_begun(1, clock_now_us());
+	ask_enqueue_begun(2, begun);
+	run();
+	CU_ASSERT_EQUAL(ERROR_OF(1), 0);
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(2), QMEABORTED);
+	clock_shift_us(2 * hour);		/* and the one that is under way goes on */
+	ask_enqueue_begun(3, clock_now_us());
+	run();
+	CU_ASSERT_EQUAL(ERROR_OF(3), 0);
+	clock_shift_us(-hour);
+	space_done();
+}
+
+static void	/* Whoever waits for a message of tomorrow does not sleep until tomorrow: the clock may be set. */
+sleeps_are_short_enough_to_see_the_clock_set(void)
+{
+	struct wire_enqueue e = { .reqid = 1, .flags = TPQTIME_REL, .deq_time = 86400, .type = "CARRAY" };
+	struct link_msg *m;
+
+	given_space(0);
+	m = ask(1);
+	snprintf(e.queue, sizeof e.queue, "A");
+	wire_enqueue_encode(ask_frame(), &e);
+	ask_done(m);
+	run();
+	batch_run(&t, NULL, 0);
+	CU_ASSERT(batch_next_event(&t) <= clock_mono_us() + 1000000);
+	clock_shift_us(INT64_C(86401) * 1000000);
+	batch_run(&t, NULL, 0);
+	ask_dequeue(2, "A", 0);
+	run();
+	CU_ASSERT_EQUAL(ERROR_OF(2), 0);
+	clock_shift_us(INT64_C(-86401) * 1000000);
 	space_done();
 }
 
@@ -746,7 +797,8 @@ main(void)
 		UNIT(watchers_are_all_woken_and_take_nothing), UNIT(transaction_is_seen_when_it_commits),
 		UNIT(transaction_that_found_no_room_has_not_joined),
 		UNIT(rolled_back_dequeue_returns_and_is_counted), UNIT(timed_out_transaction_is_not_opened_again),
-		UNIT(transaction_older_than_the_server_is_refused), UNIT(several_groups_are_rolled_back_not_half_committed),
+		UNIT(transaction_older_than_the_server_is_refused), UNIT(clock_set_back_refuses_no_new_transaction),
+		UNIT(sleeps_are_short_enough_to_see_the_clock_set), UNIT(several_groups_are_rolled_back_not_half_committed),
 		UNIT(random_bytes_are_dropped_or_refused),
 		UNIT(failed_batch_is_run_again_one_by_one), UNIT(full_disk_is_an_answer_and_passes),
 		UNIT(server_that_stands_by_says_so),

@@ -7,6 +7,7 @@
 #include "quiet.h"
 
 #define RETRY_US 100000
+#define LOOK_AGAIN_US 1000000
 
 static void
 on_eligible(void *arg, const char *queue, const uint8_t *msgid, const uint8_t *corrid)
@@ -209,7 +210,10 @@ batch_next_event(struct tmq *t)
 	int64_t wait = actions_next_deadline(t->actions), tick = t->next_tick_us;
 
 	if (tick != INT64_MAX) {
-		tick += clock_mono_us() - clock_now_us();
+		int64_t mono = clock_mono_us();
+		tick += mono - clock_now_us();
+		if (tick > mono + LOOK_AGAIN_US)	/* somebody may set the clock meanwhile */
+			tick = mono + LOOK_AGAIN_US;
 		if (tick < wait)
 			wait = tick;
 	}

@@ -15,14 +15,16 @@ struct known {
 	struct known *next;		/* in its bucket */
 	struct known *batch_next;	/* in the list of the batch */
 	struct branch_id id;
-	int64_t deadline_us;		/* 0: none */
+	int64_t deadline_us;		/* clock_mono_us(); 0: none */
 	bool fresh;			/* opened by the batch that runs */
 	bool ended;
 };
 
 struct txs {
 	struct qspace *qs;
-	int64_t started_us, sweep_us;
+	int64_t started_us;		/* wall clock, as it was then; and the same moment: */
+	int64_t started_mono_us;
+	int64_t sweep_us;
 	struct known *bucket[BUCKETS];
 	struct known *opened, *ended;	/* by the batch that runs */
 };
@@ -35,6 +37,7 @@ txs_new(struct qspace *qs, int64_t started_us)
 	if (t != NULL) {
 		t->qs = qs;
 		t->started_us = started_us;
+		t->started_mono_us = clock_mono_us() - (clock_now_us() - started_us);
 	}
 	return t;
 }
@@ -100,15 +103,22 @@ sweep(struct txs *t, int64_t now)
 		}
 }
 
-static bool	/* Its id says when it began; ids from elsewhere, which hold no likely time there, pass. */
-begun_before(const struct wire_tx *tx, int64_t us)
+/*
+ * Did it begin before this server took the space?  Its id says when, by the wall clock of then; ids from elsewhere, which hold
+ * no likely time there, pass.  Where the clock has been set back since, what began after that has an earlier time than the
+ * start had; it lies between the start as today's clock has it, and now.
+ */
+static bool
+begun_too_early(const struct txs *t, const struct wire_tx *tx)
 {
 	struct rd r = { .p = tx->gtrid, .left = tx->gtrid_len };
-	uint64_t begun;
+	int64_t now = clock_now_us(), begun;
 
 	rd_view(&r, WIRE_GTRID_TIME);
-	begun = rd_u64(&r);
-	return !r.bad && begun < (uint64_t)us && begun > (uint64_t)(us - LONG_AGO_US);
+	begun = (int64_t)rd_u64(&r);
+	if (r.bad || begun >= t->started_us || begun <= t->started_us - LONG_AGO_US)
+		return false;
+	return begun > now || begun < now - (clock_mono_us() - t->started_mono_us);
 }
 
 struct branch *
@@ -136,20 +146,21 @@ txs_join(struct txs *t, const struct wire_tx *tx, struct verdict *v)
 		*v = (struct verdict){ TPETIME, 0, true };
 		return NULL;
 	}
-	if (begun_before(tx, t->started_us)) {
+	if (begun_too_early(t, tx)) {
 		quiet_log("QM_CAT:1608: WARN: TMQUEUE: a transaction that began before this server started is refused: "
 		    "what it did here before is rolled back");
 		*v = (struct verdict){ TPEDIAGNOSTIC, QMEABORTED, true };
 		return NULL;
 	}
-	now = clock_now_us();
+	now = clock_mono_us();
 	if ((k = calloc(1, sizeof *k)) == NULL) {
 		*v = (struct verdict){ TPEDIAGNOSTIC, QMEOS, true };
 		return NULL;
 	}
 	k->id = id;
 	k->deadline_us = tx->timeout_ms == 0 ? 0 : now + (int64_t)tx->timeout_ms * 1000;
-	if ((rc = qspace_branch_begin(t->qs, &id, k->deadline_us, &b)) != 0) {
+	if ((rc = qspace_branch_begin(t->qs, &id, tx->timeout_ms == 0 ? 0 : clock_now_us() + (int64_t)tx->timeout_ms * 1000,
+	    &b)) != 0) {
 		free(k);
 		*v = verdict_of(rc, NULL);
 		return NULL;
