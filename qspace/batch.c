@@ -123,6 +123,7 @@ batch_done(struct qspace *qs)
 		br_next = br->touched_next;
 		branch_after_commit(qs, br);
 	}
+	parts_after_commit(qs);
 	b->open = false;
 	for (q = b->queues; q != NULL && qs->n_unwritten > 0; q = q->touched_next)
 		threshold_written(qs, q);
@@ -184,6 +185,7 @@ qspace_batch_abort(struct qspace *qs)
 	qs->seq_limit = b->seq_limit;
 	qs->next_queue = b->next_queue;
 	memcpy(qs->expired_to, b->expired_to, sizeof qs->expired_to);
+	parts_let_go(qs);
 	for (br = b->branches; br != NULL; br = br_next) {
 		br_next = br->touched_next;
 		branch_after_abort(qs, br);	/* its holds tell the queues, so before them */
@@ -202,6 +204,7 @@ qspace_batch_abort(struct qspace *qs)
 		if (q->created)
 			queue_forget(qs, q);
 	}
+	parts_after_abort(qs);
 	b->open = false;
 	qs->next_event = qs->next_expiry = 0;	/* the next tick looks again */
 	events_tell(qs);

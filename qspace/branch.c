@@ -109,6 +109,9 @@ hold_release(struct qspace *qs, struct held *h)
 static void
 op_free(struct qspace *qs, struct op *op)
 {
+	if (op->pinned)
+		parts_unpin(qs, op->m->parts);
+	op->pinned = false;
 	free(op->m);
 	if (op->h != NULL)
 		hold_release(qs, op->h);
@@ -203,6 +206,13 @@ branch_add_enqueue(struct qspace *qs, struct branch *b, struct queue *q, const s
 		return rc;
 	if ((op.m = malloc(bytes)) == NULL)
 		return QMENOSPACE;
+	if (m->parts != 0) {
+		if ((rc = parts_pin(qs, m->parts)) != 0) {
+			free(op.m);
+			return rc;
+		}
+		op.pinned = true;
+	}
 	*op.m = *m;
 	rec = (uint8_t *)(op.m + 1);
 	memcpy(rec, m->rec, m->rec_len);
@@ -296,8 +306,27 @@ branch_end(struct qspace *qs, struct branch *b, enum branch_state how)
 	return rc;
 }
 
+static bool
+op_is_persistent(const struct op *op)
+{
+	return !((op->kind == OP_ENQUEUE ? op->m->v.flags : op->h->v.flags) & OV_NP);
+}
+
+static bool	/* The prepared record owns its body in parts; until then, and in memory, nobody does. */
+op_owns_parts(const struct branch *b, const struct op *op)
+{
+	return b->state == BR_PREPARED && op_is_persistent(op);
+}
+
+static int	/* The message of an enqueue is not to be. */
+enqueue_forget(struct qspace *qs, struct branch *b, struct op *op)
+{
+	used_add(qs, &op->m->v, -1);
+	return op->m->parts != 0 && op_owns_parts(b, op) ? parts_disown(qs, false, op->m->parts) : 0;
+}
+
 static int
-op_commit(struct qspace *qs, struct op *op, int64_t now)
+op_commit(struct qspace *qs, struct branch *b, struct op *op, int64_t now)
 {
 	int rc;
 
@@ -311,11 +340,11 @@ op_commit(struct qspace *qs, struct op *op, int64_t now)
 		return 0;
 	}
 	op->q->n.pending--;
-	if (op->m->v.expires_us != 0 && op->m->v.expires_us <= now) {	/* expired while it waited */
-		used_add(qs, &op->m->v, -1);
-		return 0;
-	}
-	return store_put(qs, op->q, op->m, now);
+	if (op->m->v.expires_us != 0 && op->m->v.expires_us <= now)	/* expired while it waited */
+		return enqueue_forget(qs, b, op);
+	if ((rc = store_put(qs, op->q, op->m, now)) == 0 && op->m->parts != 0 && !op_owns_parts(b, op))
+		rc = parts_own(qs, op->m->v.flags & OV_NP, op->m->parts);
+	return rc;
 }
 
 int
@@ -331,7 +360,7 @@ qspace_branch_commit(struct qspace *qs, struct branch *b)
 	branch_touch(qs, b);
 	threshold_branch(qs, true);
 	for (size_t i = 0; i < b->n; i++)
-		if ((rc = op_commit(qs, &b->op[i], now)) != 0)
+		if ((rc = op_commit(qs, b, &b->op[i], now)) != 0)
 			return rc;
 	threshold_branch(qs, false);
 	return branch_end(qs, b, BR_COMMITTED);
@@ -360,7 +389,7 @@ retries_spent(struct qspace *qs, struct op *op, struct oval *v, const struct wir
 }
 
 static int
-op_rollback(struct qspace *qs, struct op *op, const struct wire_why *why, int64_t now)
+op_rollback(struct qspace *qs, struct branch *b, struct op *op, const struct wire_why *why, int64_t now)
 {
 	struct held *h = op->h;
 	struct oval v;
@@ -369,8 +398,7 @@ op_rollback(struct qspace *qs, struct op *op, const struct wire_why *why, int64_
 	queue_touch(qs, op->q);
 	if (op->kind == OP_ENQUEUE) {
 		op->q->n.pending--;
-		used_add(qs, &op->m->v, -1);
-		return 0;
+		return enqueue_forget(qs, b, op);
 	}
 	v = h->v;
 	v.retries += v.retries < UINT32_MAX;
@@ -409,7 +437,7 @@ qspace_branch_rollback_because(struct qspace *qs, struct branch *b, const struct
 	branch_touch(qs, b);
 	threshold_branch(qs, true);
 	for (size_t i = 0; i < b->n; i++)
-		if ((rc = op_rollback(qs, &b->op[i], &why, now)) != 0)
+		if ((rc = op_rollback(qs, b, &b->op[i], &why, now)) != 0)
 			return rc;
 	threshold_branch(qs, false);
 	return branch_end(qs, b, BR_ABORTED);
@@ -507,12 +535,6 @@ op_encode(struct wr *w, const struct op *op)
 	}
 }
 
-static bool
-op_is_persistent(const struct op *op)
-{
-	return !((op->kind == OP_ENQUEUE ? op->m->v.flags : op->h->v.flags) & OV_NP);
-}
-
 int
 qspace_branch_prepare(struct qspace *qs, struct branch *b, const char *coordinator)
 {
@@ -541,6 +563,9 @@ qspace_branch_prepare(struct qspace *qs, struct branch *b, const char *coordinat
 			op_encode(&w, &b->op[i]);
 	rc = wr_ok(&w) ? table_put(qs, T_BRANCHES, false, b->id.gtrid, b->id.len, w.p, w.len) : batch_dead(qs, QMEOS);
 	wr_free(&w);
+	for (size_t i = 0; i < b->n && rc == 0; i++)
+		if (b->op[i].kind == OP_ENQUEUE && b->op[i].m->parts != 0 && op_is_persistent(&b->op[i]))
+			rc = parts_own(qs, false, b->op[i].m->parts);
 	if (rc == 0)
 		branch_enter(b, BR_PREPARED);
 	return rc;
@@ -573,6 +598,7 @@ static int
 enqueue_load(struct op *op, const struct okey *k, const struct oval *v, struct rd *r)
 {
 	struct newmsg head = { .key = *k, .v = *v };
+	struct qrecord record;
 	const uint8_t *rec;
 	uint8_t *own;
 
@@ -581,8 +607,9 @@ enqueue_load(struct op *op, const struct okey *k, const struct oval *v, struct r
 	rd_copy(r, head.corrid, TMCORRIDLEN);
 	head.rec_len = rd_u32(r);
 	rec = rd_view(r, head.rec_len);
-	if (rec == NULL)
+	if (rec == NULL || qrecord_decode_head(rec, head.rec_len, &record) != 0)
 		return QMESYSTEM;
+	head.parts = record.parts;
 	if ((op->m = malloc(sizeof head + head.rec_len)) == NULL)
 		return QMEOS;
 	*op->m = head;
@@ -691,20 +718,35 @@ branch_has_memory_ops(const struct qspace *qs)
 int
 branch_each_memory_op(struct qspace *qs, int (*fn)(void *arg, const uint8_t *p, size_t n), void *arg)
 {
-	struct wr w = { 0 };
+	struct wr w = { 0 }, rec = { 0 };
 	int rc = 0;
 
 	for (const struct branch *b = qs->branches; b != NULL && rc == 0; b = b->hh.next)
 		for (size_t i = 0; i < b->n && rc == 0; i++) {
+			struct op op = b->op[i];
+			struct newmsg whole;
 			if (!is_memory_op(b, i))
 				continue;
+			if (op.kind == OP_ENQUEUE && op.m->parts != 0) {	/* the parts are not kept */
+				wr_reset(&rec);
+				if (parts_gather(qs, op.m->rec, op.m->rec_len, &rec) != 0) {
+					rc = EIO;
+					break;
+				}
+				whole = *op.m;
+				whole.v.flags &= (uint8_t)~OV_PARTS;
+				whole.rec = rec.p;
+				whole.rec_len = rec.len;
+				op.m = &whole;
+			}
 			wr_reset(&w);
 			wr_u8(&w, b->id.len);
 			wr_bytes(&w, b->id.gtrid, b->id.len);
-			op_encode(&w, &b->op[i]);
+			op_encode(&w, &op);
 			rc = wr_ok(&w) ? fn(arg, w.p, w.len) : ENOMEM;
 		}
 	wr_free(&w);
+	wr_free(&rec);
 	return rc;
 }
 
@@ -773,6 +815,9 @@ branch_recount(struct qspace *qs, struct branch *b, bool np_gone)
 				free(o.h);
 				continue;
 			}
+		} else if (np_gone && o.m->parts != 0 && !op_is_persistent(&o)) {
+			op_free(qs, &o);
+			continue;
 		}
 		op_append(qs, b, &o, o.kind == OP_ENQUEUE ? sizeof *o.m + o.m->rec_len : sizeof *o.h);
 	}

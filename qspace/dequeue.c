@@ -182,37 +182,57 @@ promote_and_pick(struct qspace *qs, struct queue *q, const struct qselect *sel, 
 }
 
 int
-qspace_dequeue(struct qspace *qs, struct branch *b, const char *queue, const struct qselect *sel, struct qmsg **out)
+qspace_dequeue_begin(struct qspace *qs, struct branch *b, const char *queue, const struct qselect *sel,
+    struct qmsg **out, struct fetch **fetch)
 {
 	struct queue *q = queue_find(qs, queue);
 	bool peek = sel != NULL && (sel->flags & TPQPEEK);
 	int64_t now = clock_now_us();
+	uint64_t parts = 0;
 	struct pick p;
 	int rc;
 
 	assert(qs->batch.open);
 	*out = NULL;
+	*fetch = NULL;
 	if (qs->batch.rc != 0)
 		return qs->batch.rc;
 	if (b != NULL && !peek && (rc = branch_check(b)) != 0)
 		return rc;
 	if (q == NULL)
 		return QMEBADQUEUE;
-	if ((rc = promote_and_pick(qs, q, sel, now, &p)) != 0 || (rc = store_read(qs, q, &p.v, out, NULL)) != 0)
+	if ((rc = promote_and_pick(qs, q, sel, now, &p)) != 0 ||
+	    (rc = store_read(qs, q, &p.v, out, &parts)) != 0)
 		return rc;
 	rc = message_suits(sel, *out);
 	if (rc == 0 && !peek) {
 		if (b != NULL) {
 			rc = branch_add_dequeue(qs, b, q, &p.key, &p.v, *out);
-		} else if ((rc = store_remove(qs, q, &p.key, &p.v, &in_order, (*out)->corrid)) == 0) {
+		} else if (parts == 0 && (rc = store_remove(qs, q, &p.key, &p.v, &in_order, (*out)->corrid)) == 0) {
 			used_add(qs, &p.v, -1);
 			qs->batch.dequeues++;
 		}
 	}
-	if (rc != 0) {
+	if (rc == 0 && parts != 0)
+		rc = fetch_new(qs, q, &p.key, &p.v, *out, parts, !peek && b == NULL, fetch);
+	if (rc != 0 || *fetch != NULL) {
 		qmsg_free(*out);
 		*out = NULL;
 	}
+	return rc;
+}
+
+int
+qspace_dequeue(struct qspace *qs, struct branch *b, const char *queue, const struct qselect *sel, struct qmsg **out)
+{
+	struct fetch *f;
+	int rc = qspace_dequeue_begin(qs, b, queue, sel, out, &f);
+
+	if (rc != 0 || f == NULL)
+		return rc;
+	if ((rc = qspace_fetch_read(f, SIZE_MAX)) == 0)
+		rc = qspace_fetch_take(f, out);
+	qspace_fetch_drop(f);
 	return rc;
 }
 

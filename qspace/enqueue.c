@@ -7,7 +7,7 @@
 #include "qspace_impl.h"
 
 #define SUPPLIED (TPQCORRID | TPQREPLYQ | TPQFAILUREQ | TPQPRIORITY | TPQDELIVERYQOS | TPQREPLYQOS)
-enum { DEFAULT_PRIORITY = 50, BODY_MAX = 1 << 30 };
+enum { DEFAULT_PRIORITY = 50 };
 
 static bool
 at_most_one(uint32_t bits)
@@ -205,13 +205,18 @@ message_make(struct qspace *qs, struct branch *b, struct queue *q, const struct 
 
 	memset(out, 0, sizeof *out);
 	message_fill(&r.m, q, in, now);
+	if (in->spool != NULL && (r.parts = spool_body(in->spool)) == 0)
+		return batch_dead(qs, QMESYSTEM);
+	if (in->spool != NULL)
+		r.m.persistent = !spool_is_np(in->spool);	/* whatever the queue's policy has become */
 	out->v = (struct oval){ .seq = r.seq,
 		.bytes = (uint32_t)r.m.body_len,
 		.expires_us = r.m.expires_us,
 		.flags = (uint8_t)((r.m.persistent ? 0 : OV_NP) | (in->flags & TPQCORRID ? OV_CORRID : 0) |
-				   (before ? OV_ALIAS : 0)) };
-	if ((rc = space_room(qs, q, &out->v)) != 0 ||
-	    (r.m.persistent && (rc = room_take(qs, r.m.body_len + RECORD_HEAD_MAX, b != NULL ? b->n : 0)) != 0))
+				   (before ? OV_ALIAS : 0) | (r.parts != 0 ? OV_PARTS : 0)) };
+	if ((rc = space_room(qs, &out->v, in->spool)) != 0 ||
+	    (r.m.persistent &&
+		(rc = room_take(qs, (r.parts != 0 ? 0 : r.m.body_len) + RECORD_HEAD_MAX, b != NULL ? b->n : 0)) != 0))
 		return rc;
 	if (before) {
 		if ((rc = key_before(qs, b, q, in, r.seq, &out->key)) != 0)
@@ -222,6 +227,7 @@ message_make(struct qspace *qs, struct branch *b, struct queue *q, const struct 
 		qorder_key(&out->key, q->id, q->p.order, &values, in->flags & TPQTOP, r.seq);
 	}
 	out->available_us = r.m.available_us;
+	out->parts = r.parts;
 	qorder_msgid(out->msgid, qs->id4, !r.m.persistent, &out->key, r.seq, before);
 	memcpy(r.m.msgid, out->msgid, TMMSGIDLEN);
 	memcpy(out->corrid, r.m.corrid, TMCORRIDLEN);
@@ -234,6 +240,54 @@ message_make(struct qspace *qs, struct branch *b, struct queue *q, const struct 
 	return 0;
 }
 
+static int
+check(struct qspace *qs, const struct queue *q, const struct qmsg_in *in)
+{
+	if (qs->batch.rc != 0)
+		return qs->batch.rc;
+	if (q == NULL)
+		return QMEBADQUEUE;
+	return !input_is_valid(q, in) || (in->has_body && in->body_len > QSPACE_BODY_MAX) ? QMEINVAL : 0;
+}
+
+static int
+spool_for(struct qspace *qs, const struct queue *q, const struct qmsg_in *in, bool inner, struct spool **out)
+{
+	struct oval v = { .bytes = (uint32_t)in->body_len, .flags = is_nonpersistent(q, in) ? OV_NP : 0 };
+	int rc = space_room(qs, &v, NULL);
+
+	*out = NULL;
+	return rc != 0 ? rc : spool_new(qs, &v, inner, out);
+}
+
+int
+qspace_spool_begin(struct qspace *qs, const char *queue, const struct qmsg_in *in, struct spool **out)
+{
+	struct queue *q = queue_find(qs, queue);
+	int rc = check(qs, q, in);
+
+	*out = NULL;
+	return rc != 0 ? rc : spool_for(qs, q, in, false, out);
+}
+
+static int	/* A body that is too large for one record, all of it in this batch. */
+enqueue_in_parts(
+    struct qspace *qs, struct branch *b, const char *queue, const struct qmsg_in *in, uint8_t msgid[TMMSGIDLEN])
+{
+	struct qmsg_in whole = *in;
+	int rc = spool_for(qs, queue_find(qs, queue), in, true, &whole.spool);
+
+	if (rc == 0 && (rc = qspace_spool_write(whole.spool, in->body, in->body_len)) == 0)
+		rc = qspace_enqueue(qs, b, queue, &whole, msgid);
+	return rc;
+}
+
+bool
+qspace_needs_spool(const struct qmsg_in *in)
+{
+	return in->has_body && in->body_len > WHOLE_MAX;
+}
+
 int
 qspace_enqueue(
     struct qspace *qs, struct branch *b, const char *queue, const struct qmsg_in *in, uint8_t msgid[TMMSGIDLEN])
@@ -243,22 +297,23 @@ qspace_enqueue(
 	struct newmsg m;
 	int rc;
 
-	if (qs->batch.rc != 0)
-		return qs->batch.rc;
-	if (b != NULL && (rc = branch_check(b)) != 0)
+	if (qs->batch.rc == 0 && b != NULL && (rc = branch_check(b)) != 0)
 		return rc;
-	if (q == NULL)
-		return QMEBADQUEUE;
-	if (!input_is_valid(q, in) || (in->has_body && in->body_len > BODY_MAX))
-		return QMEINVAL;
+	if ((rc = check(qs, q, in)) != 0)
+		return rc;
+	if (in->spool == NULL && qspace_needs_spool(in))
+		return enqueue_in_parts(qs, b, queue, in, msgid);
 	if ((rc = message_make(qs, b, q, in, now, &m)) != 0)
 		return rc;
 	if (b != NULL)
 		rc = branch_add_enqueue(qs, b, q, &m);
 	else if (m.v.expires_us == 0 || m.v.expires_us > now) {	/* else it is gone at once */
 		used_add(qs, &m.v, 1);
-		rc = store_put(qs, q, &m, now);
+		if ((rc = store_put(qs, q, &m, now)) == 0 && m.parts != 0)
+			rc = parts_own(qs, m.v.flags & OV_NP, m.parts);
 	}
+	if (rc == 0 && in->spool != NULL)
+		spool_use(in->spool);
 	if (rc == 0)
 		memcpy(msgid, m.msgid, TMMSGIDLEN);
 	return rc;

@@ -18,6 +18,7 @@ static const struct { const char *name; DBTYPE type; } tables[N_TABLES] = {
 	[T_EXPIRY]    = { "expiry",    DB_BTREE },
 	[T_CORRID]    = { "corrid",    DB_BTREE },
 	[T_ALIAS]     = { "alias",     DB_BTREE },
+	[T_PARTS]     = { "parts",     DB_BTREE },
 	[T_QUEUES]    = { "queues",    DB_BTREE },
 	[T_SPACE]     = { "space",     DB_BTREE },
 	[T_BRANCHES]  = { "branches",  DB_BTREE },
@@ -236,7 +237,8 @@ env_open(struct qspace *qs, bool create)
 	if (!create && (rc = log_check_end(qs)) != 0)
 		return rc;
 	for (int t = 0; t < N_TABLES; t++)
-		if ((rc = table_open(qs, t, false, create)) != 0)	/* a table that is lost is not made anew */
+		/* A table that is lost is not made anew; that of the parts is new in version 2. */
+		if ((rc = table_open(qs, t, false, create || (t == T_PARTS && qs->disk_version == 1))) != 0)
 			return rc;
 	if (env->np_e == NULL && qs->params.nonpersistent_bytes > 0 && (rc = env_np_open(qs)) != 0)
 		return rc;

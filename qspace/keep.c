@@ -157,24 +157,38 @@ add_bytes(struct writing *w, const void *p, size_t n)
 static int
 message_write(struct writing *w, uint32_t queue, const struct okey *k, const struct oval *v, int64_t until)
 {
-	uint8_t fixed[4 + 8 + 1], val[OVAL_MAX];
+	uint8_t fixed[4 + 8 + 1], val[OVAL_MAX], head[RECORD_HEAD_MAX];
 	size_t cap = v->bytes + (size_t)RECORD_HEAD_MAX, n;
+	struct oval whole = *v;
+	struct wr rec = { 0 };
 	int rc;
 
+	whole.flags &= (uint8_t)~OV_PARTS;	/* the parts are not kept: the record gets its body back */
+	if ((v->flags & OV_PARTS) && (heap_get(w->qs, true, v->rid, head, sizeof head, &n) != 0 ||
+	    parts_gather(w->qs, head, n, &rec) != 0)) {
+		wr_free(&rec);
+		return EIO;
+	}
 	entry_begin(w);
-	if ((rc = entry_grow(w, sizeof fixed + ORDER_KEY_MAX + 1 + OVAL_MAX + cap)) != 0)
+	if ((rc = entry_grow(w, sizeof fixed + ORDER_KEY_MAX + 1 + OVAL_MAX + cap)) != 0) {
+		wr_free(&rec);
 		return rc;
+	}
 	be32(fixed, queue);
 	be64(fixed + 4, (uint64_t)until);
 	fixed[12] = k->n;
 	add_bytes(w, fixed, sizeof fixed);
 	add_bytes(w, k->b, k->n);
-	n = oval_encode(val, v);
+	n = oval_encode(val, &whole);
 	w->p[w->n++] = (uint8_t)n;
 	add_bytes(w, val, n);
-	if (heap_get(w->qs, true, v->rid, w->p + w->n, cap, &n) != 0)
+	if (rec.p != NULL)
+		add_bytes(w, rec.p, rec.len);
+	else if (heap_get(w->qs, true, v->rid, w->p + w->n, cap, &n) != 0)
 		return EIO;
-	w->n += n;
+	else
+		w->n += n;
+	wr_free(&rec);
 	return entry_write(w, KEEP_MESSAGE);
 }
 

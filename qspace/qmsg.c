@@ -7,7 +7,7 @@
 
 #include "qspace_impl.h"
 
-enum { HAS_BODY = 1, HAS_CORRID = 2, HAS_REPLYQ = 4, HAS_FAILUREQ = 8, HAS_ORIGIN = 16, IS_NP = 32,
+enum { HAS_BODY = 1, HAS_CORRID = 2, HAS_REPLYQ = 4, HAS_FAILUREQ = 8, HAS_ORIGIN = 16, IS_NP = 32, IN_PARTS = 64,
 	FROM_FLAGS = HAS_CORRID | HAS_REPLYQ | HAS_FAILUREQ };
 #define OVAL_VERSION 1
 enum { OVAL_RETRIED = 0x80 };	/* beside the OV flags: times of failure follow */
@@ -24,7 +24,8 @@ qrecord_encode(struct wr *w, const struct qrecord *r)
 {
 	const struct qmsg *m = &r->m;
 	uint8_t has = (uint8_t)(flags_has(m->flags) | (m->has_body ? HAS_BODY : 0) |
-	    (r->origin.queue[0] != '\0' ? HAS_ORIGIN : 0) | (m->persistent ? 0 : IS_NP));
+	    (r->origin.queue[0] != '\0' ? HAS_ORIGIN : 0) | (m->persistent ? 0 : IS_NP) |
+	    (r->parts != 0 ? IN_PARTS : 0));
 
 	wr_u8(w, RECORD_VERSION);
 	wr_u8(w, has);
@@ -61,7 +62,10 @@ qrecord_encode(struct wr *w, const struct qrecord *r)
 		wr_u64(w, (uint64_t)r->origin.why.urcode);
 	}
 	wr_u32(w, (uint32_t)m->body_len);
-	wr_bytes(w, m->body, m->body_len);
+	if (r->parts != 0)
+		wr_u64(w, r->parts);
+	else
+		wr_bytes(w, m->body, m->body_len);
 }
 
 static void
@@ -89,7 +93,7 @@ head_decode(struct rd *r, struct qrecord *out)
 	version = rd_u8(r);
 	has = rd_u8(r);
 	if (version < RECORD_VERSION_OLDEST || version > RECORD_VERSION ||
-	    (has & ~(HAS_BODY | HAS_CORRID | HAS_REPLYQ | HAS_FAILUREQ | HAS_ORIGIN | IS_NP)))
+	    (has & ~(HAS_BODY | HAS_CORRID | HAS_REPLYQ | HAS_FAILUREQ | HAS_ORIGIN | IS_NP | (version >= 2 ? IN_PARTS : 0))))
 		return false;
 	m->flags = rd_u32(r);
 	out->seq = rd_u64(r);
@@ -118,6 +122,8 @@ head_decode(struct rd *r, struct qrecord *out)
 	m->persistent = !(has & IS_NP);
 	m->has_body = has & HAS_BODY;
 	m->body_len = rd_u32(r);
+	if (has & IN_PARTS && ((out->parts = rd_u64(r)) == 0 || !m->has_body))
+		return false;
 	return !r->bad && flags_has(m->flags) == (has & FROM_FLAGS) && (m->has_body || m->body_len == 0);
 }
 
@@ -136,7 +142,8 @@ qrecord_decode(const uint8_t *p, size_t n, struct qrecord *out)
 
 	if (!head_decode(&r, out))
 		return -1;
-	out->m.body = rd_view(&r, out->m.body_len);
+	if (out->parts == 0)
+		out->m.body = rd_view(&r, out->m.body_len);
 	return rd_clean_end(&r) ? 0 : -1;
 }
 

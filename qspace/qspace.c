@@ -86,17 +86,21 @@ space_say_full(struct qspace *qs, enum full what)
 }
 
 int
-space_room(struct qspace *qs, const struct queue *q, const struct oval *v)
+space_room(struct qspace *qs, const struct oval *v, const struct spool *own)
 {
 	const struct qspace_params *p = &qs->params;
+	const struct used *reserved = &qs->parts.reserved;
 	enum full what;
 
-	(void)q;
-	if (p->messages > 0 && qs->used.messages + 1 > p->messages)
+	if (own != NULL)	/* its room is taken */
+		return 0;
+	if (p->messages > 0 && qs->used.messages + reserved->messages + 1 > p->messages)
 		what = FULL_MESSAGES;
-	else if (v->flags & OV_NP && qs->used.np_bytes + v->bytes + NP_OVERHEAD > p->nonpersistent_bytes)
+	else if (v->flags & OV_NP &&
+	    qs->used.np_bytes + reserved->np_bytes + v->bytes + NP_OVERHEAD > p->nonpersistent_bytes)
 		what = FULL_NP;
-	else if (!(v->flags & OV_NP) && p->pages > 0 && qs->used.pages + pages_of(v->bytes) > p->pages)
+	else if (!(v->flags & OV_NP) && p->pages > 0 &&
+	    qs->used.pages + reserved->pages + pages_of(v->bytes) > p->pages)
 		what = FULL_PAGES;
 	else
 		return 0;
@@ -350,6 +354,7 @@ space_load_all(struct qspace *qs, char **why)
 		return rc;
 	if ((rc = queue_load_all(qs)) != 0)
 		return rc;
+	qs->parts.to_free = true;	/* what was under way when the last owner ended */
 	if ((rc = branch_load_all(qs)) != 0)
 		return rc;
 	return keep_load(qs);
@@ -426,6 +431,7 @@ qspace_close(struct qspace *qs)
 			space_say_time(qs);
 		keep_save(qs);
 	}
+	parts_forget_all(qs);
 	branch_forget_all(qs);
 	for (q = qs->queues; q != NULL; q = next) {
 		next = q->next;
@@ -473,7 +479,8 @@ space_reopen(struct qspace *qs)
 		keep_changed(qs);
 	memset(qs->expired_to, 0, sizeof qs->expired_to);
 	qs->next_event = qs->next_expiry = 0;
-	if ((rc = queue_reload_all(qs)) != 0 || (rc = branch_reload_all(qs, np_gone)) != 0) {
+	if ((rc = queue_reload_all(qs)) != 0 || (rc = branch_reload_all(qs, np_gone)) != 0 ||
+	    (rc = parts_reload(qs, np_gone)) != 0) {
 		qs->env.panicked = true;
 		return rc;
 	}

@@ -25,6 +25,8 @@
 #define QSPACE_NAME_MAX 15
 #define QSPACE_GTRID_MAX 32
 
+#define QSPACE_BODY_MAX ((size_t)1 << 30)	/* bytes of a message */
+
 struct qspace;
 struct branch;			/* the part of a global transaction in this queue space */
 
@@ -99,6 +101,7 @@ struct qmsg_in {
 	int64_t urcode, cltid[4], appkey;
 	const char *type, *subtype;
 	bool has_body; const void *body; size_t body_len;
+	struct spool *spool;		/* not NULL: the body is in there (all of it), and `body` is not looked at */
 };
 /*
  * Store a message.  b NULL: in the batch, visible once it commits.  Otherwise on the branch's list (body copied), visible when
@@ -135,6 +138,35 @@ void qmsg_free(struct qmsg *m);
  */
 enum { QMETYPE = -101 };
 int qspace_dequeue(struct qspace *qs, struct branch *b, const char *queue, const struct qselect *sel, struct qmsg **out);
+
+/*
+ * Large bodies take their time, and a caller who serves others does not spend it in one batch: the body is written before
+ * the message is enqueued, and read while the message is held, some of it in each batch.  (The calls above do as much with
+ * any body, in one batch.)  Nobody sees what is written until the message is there; what is dropped, or left by a crash,
+ * is freed by qspace_tick().  A batch that is aborted leaves both where they were before it.
+ *
+ * In:   begin, write until it is full, qspace_enqueue() with it.  After that batch is committed it is gone.
+ */
+struct spool;
+bool qspace_needs_spool(const struct qmsg_in *in);	/* is it large? */
+/* The errors of qspace_enqueue().  What the message takes of the space's limits is reserved.  In a batch. */
+int qspace_spool_begin(struct qspace *qs, const char *queue, const struct qmsg_in *in, struct spool **out);
+/* Some more of `body`, which is always the whole: `at_most` bytes, rounded up.  QMENOSPACE: the disk is full.  In a batch */
+int qspace_spool_write(struct spool *sp, const void *body, size_t at_most);
+bool qspace_spool_full(const struct spool *sp);		/* all of it is written */
+void qspace_spool_drop(struct spool *sp);		/* instead of enqueuing it.  NULL is fine */
+/*
+ * Out:  qspace_dequeue_begin() does what qspace_dequeue() does, but a message with a large body is not read: *fetch is set
+ *       instead of *out.  Read until it is whole, then take, which removes it (unless it was looked at, or is the branch's).
+ *       It is held so long.  Drop it afterwards in any case: one that was not taken, or whose batch was aborted, comes back.
+ */
+struct fetch;
+int qspace_dequeue_begin(struct qspace *qs, struct branch *b, const char *queue, const struct qselect *sel,
+    struct qmsg **out, struct fetch **fetch);
+int qspace_fetch_read(struct fetch *f, size_t at_most);		/* in a batch; bytes, rounded up */
+bool qspace_fetch_whole(const struct fetch *f);
+int qspace_fetch_take(struct fetch *f, struct qmsg **out);	/* in a batch */
+void qspace_fetch_drop(struct fetch *f);			/* NULL is fine */
 
 /* --- branches ---
  *             prepare             commit

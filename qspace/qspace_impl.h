@@ -53,7 +53,7 @@ uint64_t get64(const uint8_t *from);
 #define RECORD_VERSION_OLDEST 1	/* still read */
 #define RECORD_HEAD_MAX 1024	/* no record's header is longer */
 struct rid { uint32_t segment, page; uint16_t slot; };
-enum { OV_NP = 1, OV_CORRID = 2, OV_ALIAS = 4 };
+enum { OV_NP = 1, OV_CORRID = 2, OV_ALIAS = 4, OV_PARTS = 8 };
 struct oval {			/* what the order table has of a message: all that selection needs */
 	struct rid rid;
 	uint64_t seq;
@@ -73,6 +73,7 @@ struct qrecord {		/* a message in the messages table; body points into the recor
 	uint32_t queue;
 	struct qmsg m;
 	struct origin origin;
+	uint64_t parts;		/* not 0: its body lies in parts, under this number */
 };
 void qrecord_encode(struct wr *w, const struct qrecord *r);
 int qrecord_decode(const uint8_t *p, size_t n, struct qrecord *r);	/* -1 unless exactly one record */
@@ -126,7 +127,7 @@ bool is_held(const struct qspace *qs, uint64_t seq);
 
 /* --- env.c: Berkeley DB --- */
 
-enum table { T_ORDER, T_DELAYED, T_EXPIRY, T_CORRID, T_ALIAS, N_MESSAGE_TABLES,
+enum table { T_ORDER, T_DELAYED, T_EXPIRY, T_CORRID, T_ALIAS, T_PARTS, N_MESSAGE_TABLES,
 	T_QUEUES = N_MESSAGE_TABLES, T_SPACE, T_BRANCHES, T_DECISIONS, N_TABLES,
 	T_MESSAGES };		/* segment.c has it; a name for log lines */
 struct keeper;
@@ -192,6 +193,8 @@ void segments_abort(struct qspace *qs);
 int heap_add(struct qspace *qs, bool np, const void *rec, size_t n, uint32_t bytes, struct rid *rid);
 int heap_get(struct qspace *qs, bool np, struct rid rid, void *to, size_t cap, size_t *n); /* at most cap bytes of it */
 int heap_del(struct qspace *qs, bool np, struct rid rid, uint32_t bytes);
+struct segment *segment_next(struct segment *s);	/* of all; for counting */
+int64_t segment_records(const struct segment *s);
 int segment_room(struct qspace *qs, int64_t ahead);	/* blocks for so many bytes more: 0, or an errno */
 
 /* --- room.c: the disk's blocks are taken before a message is accepted --- */
@@ -269,12 +272,14 @@ struct newmsg {
 	uint8_t msgid[TMMSGIDLEN], corrid[TMCORRIDLEN];
 	const uint8_t *rec;
 	size_t rec_len;
+	uint64_t parts;		/* as in struct qrecord */
 };
 struct place { bool delayed; int64_t available_us; };	/* where a stored message is: order, or delayed until then */
 int store_put(struct qspace *qs, struct queue *q, struct newmsg *m, int64_t now);
 int store_remove(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, const struct place *at,
     const uint8_t *corrid);	/* corrid NULL: read from the record when needed */
-int store_read(struct qspace *qs, struct queue *q, const struct oval *v, struct qmsg **out, struct origin *origin);
+/* A body in parts is not read: m->body is NULL then, and *parts its number (else 0). */
+int store_read(struct qspace *qs, struct queue *q, const struct oval *v, struct qmsg **out, uint64_t *parts);
 int store_delay(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, const uint8_t *corrid,
     int64_t until);
 int store_retry(struct qspace *qs, const struct okey *k, const struct oval *v);	/* new value at the same place */
@@ -282,7 +287,8 @@ int store_promote(struct qspace *qs, struct queue *q, int64_t now, int max);	/* 
 int store_to_error_queue(struct qspace *qs, struct held *h, const struct oval *v, const struct wire_why *why,
     int64_t now);
 void used_add(struct qspace *qs, const struct oval *v, int by);
-int space_room(struct qspace *qs, const struct queue *q, const struct oval *v);	/* 0 or QMENOSPACE */
+/* 0 or QMENOSPACE.  own: what is reserved for this one (NULL: nothing). */
+int space_room(struct qspace *qs, const struct oval *v, const struct spool *own);
 int store_promote_one(
     struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, int64_t available_us);
 #define DELAYED_KEY 20
@@ -296,6 +302,38 @@ int expiry_decode(const struct walk *w, int64_t *us, uint64_t *seq, struct okey 
 void keep_save(struct qspace *qs);	/* at the close; what cannot be kept is said */
 int keep_load(struct qspace *qs);	/* at the open, once the queues and branches are there */
 void keep_changed(struct qspace *qs);	/* what is in memory is no longer what the file has */
+
+/* --- parts.c: bodies in pieces --- */
+
+#define PART_BYTES (64 << 10)
+#define WHOLE_MAX (256 << 10)	/* larger ones are stored in parts */
+struct used { int64_t messages, pages, np_bytes, branch_bytes; };
+struct parts {
+	struct pin *pins;		/* bodies that somebody is at: they are not freed */
+	struct spool *spools;
+	struct fetch *fetches;
+	struct used reserved;		/* for the messages of spools */
+	bool to_free;			/* perhaps there is something */
+};
+int parts_own(struct qspace *qs, bool np, uint64_t body);	/* a message has it now; in the batch */
+int parts_disown(struct qspace *qs, bool np, uint64_t body);	/* nobody has: it will be freed; in the batch */
+int parts_pin(struct qspace *qs, uint64_t body);	/* 0 or QMENOSPACE */
+void parts_unpin(struct qspace *qs, uint64_t body);
+int parts_tick_some(struct qspace *qs, int at_most);	/* slices */
+int parts_tick(struct qspace *qs);	/* free some; 1: there may be more, 0, or a QME code */
+int spool_new(struct qspace *qs, const struct oval *v, bool inner, struct spool **out);	/* inner: ends with the batch */
+uint64_t spool_body(const struct spool *sp);	/* 0: it is not complete, or not there any more */
+bool spool_is_np(const struct spool *sp);
+void spool_use(struct spool *sp);	/* a message of the batch has its body */
+int fetch_new(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, const struct qmsg *head,
+    uint64_t body, bool hold, struct fetch **out);
+void parts_after_commit(struct qspace *qs);
+void parts_let_go(struct qspace *qs);		/* an abort, before the queues go back, */
+void parts_after_abort(struct qspace *qs);	/* and after */
+int parts_reload(struct qspace *qs, bool np_gone);	/* what is there of those that are under way */
+/* A record of a message whose body is in parts, with the body in it.  Not in a batch. */
+int parts_gather(struct qspace *qs, const uint8_t *rec, size_t n, struct wr *out);
+void parts_forget_all(struct qspace *qs);	/* memory only */
 
 /* --- enqueue.c --- */
 
@@ -316,6 +354,7 @@ struct op {
 	struct queue *q;
 	struct newmsg *m;	/* enqueue: with the record behind it */
 	struct held *h;		/* dequeue */
+	bool pinned;		/* enqueue: its body in parts is kept from being freed by us */
 	enum fate fate;
 	struct oval after;	/* FATE_BACK */
 };
@@ -357,7 +396,6 @@ int branch_expire(struct qspace *qs, int64_t mono, int max);	/* rolled back, or 
 /* --- batch.c --- */
 
 struct event { struct queue *q; bool has_corrid; uint8_t msgid[TMMSGIDLEN], corrid[TMCORRIDLEN]; };
-struct used { int64_t messages, pages, np_bytes, branch_bytes; };
 struct batch {
 	bool open;
 	int rc;			/* not 0: dead */
@@ -369,6 +407,7 @@ struct batch {
 	uint64_t seq_limit; uint32_t next_queue;
 	uint8_t expired_to[2][16];
 	struct queue *queues; struct branch *branches; struct segment *segments;	/* touched */
+	struct spool *spools; struct fetch *fetches;
 	uint64_t enqueues, dequeues;
 	bool in_branch;		/* a branch ends: its operations are one change */
 	struct queue *look_later;
@@ -421,6 +460,7 @@ struct qspace {
 	struct due_heap due_queues, due_branches;
 	int64_t looked_us, ahead_us;	/* the last tick: wall clock, and how far ahead of clock_mono_us() that was */
 	uint8_t expired_to[2][16];	/* expiry entries up to here are done with, or held */
+	struct parts parts;
 	struct batch batch;
 	struct event *events; size_t n_events, cap_events;
 	struct fired *fired; size_t n_fired, cap_fired;	/* commands to run */

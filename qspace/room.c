@@ -90,7 +90,7 @@ table_has_holes(const struct qspace *qs, int t, db_pgno_t last, int64_t ops)
 {
 	int64_t wanted = (qs->used.messages + ops + CREDIT) * ENTRY_BYTES + SPLITS * ENV_PAGE;
 
-	return t < N_MESSAGE_TABLES && ((int64_t)last + 1) * ENV_PAGE >= wanted;
+	return t < N_MESSAGE_TABLES && t != T_PARTS && ((int64_t)last + 1) * ENV_PAGE >= wanted;
 }
 
 static int	/* 0, or an errno */

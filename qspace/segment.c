@@ -201,6 +201,18 @@ segments_abort(struct qspace *qs)
 	}
 }
 
+struct segment *
+segment_next(struct segment *s)
+{
+	return s->hh.next;
+}
+
+int64_t
+segment_records(const struct segment *s)
+{
+	return s->records;
+}
+
 /* --- which one to append to --- */
 
 /* Between batches: no transaction stands in the way of opening and closing. */

@@ -208,6 +208,12 @@ delayed_del(struct qspace *qs, struct queue *q, const struct oval *v, int64_t un
 
 /* --- whole messages --- */
 
+static uint32_t	/* of its record: a body in parts is counted with them */
+weight_of(const struct oval *v)
+{
+	return v->flags & OV_PARTS ? 0 : v->bytes;
+}
+
 int
 store_put(struct qspace *qs, struct queue *q, struct newmsg *m, int64_t now)
 {
@@ -216,7 +222,7 @@ store_put(struct qspace *qs, struct queue *q, struct newmsg *m, int64_t now)
 	int rc;
 
 	queue_count(qs, q, &m->v, 1);
-	if ((rc = heap_add(qs, np, m->rec, m->rec_len, m->v.bytes, &m->v.rid)) != 0 ||
+	if ((rc = heap_add(qs, np, m->rec, m->rec_len, weight_of(&m->v), &m->v.rid)) != 0 ||
 	    (rc = place_write(qs, &m->key, &m->v, &at)) != 0)
 		return rc;
 	qs->batch.enqueues++;
@@ -246,15 +252,16 @@ head_read(struct qspace *qs, const struct queue *q, const struct oval *v, struct
 
 	if (rc != 0 && rc != DB_NOTFOUND)
 		return rc;
-	if (rc == DB_NOTFOUND || qrecord_decode_head(head, n, r) != 0 || r->seq != v->seq)
+	if (rc == DB_NOTFOUND || qrecord_decode_head(head, n, r) != 0 || r->seq != v->seq ||
+	    (r->parts != 0) != ((v->flags & OV_PARTS) != 0))
 		return record_damaged(qs, q, v);
 	return 0;
 }
 
 int
-store_read(struct qspace *qs, struct queue *q, const struct oval *v, struct qmsg **out, struct origin *origin)
+store_read(struct qspace *qs, struct queue *q, const struct oval *v, struct qmsg **out, uint64_t *parts)
 {
-	size_t cap = v->bytes + (size_t)RECORD_HEAD_MAX, n;
+	size_t cap = weight_of(v) + (size_t)RECORD_HEAD_MAX, n;
 	struct qrecord r;
 	struct qmsg *m;
 	uint8_t *rec;
@@ -266,37 +273,39 @@ store_read(struct qspace *qs, struct queue *q, const struct oval *v, struct qmsg
 	rec = (uint8_t *)(m + 1);
 	rc = heap_get(qs, v->flags & OV_NP, v->rid, rec, cap, &n);
 	if (rc == DB_NOTFOUND ||
-	    (rc == 0 && (qrecord_decode(rec, n, &r) != 0 || r.seq != v->seq || r.m.body_len != v->bytes)))
+	    (rc == 0 && (qrecord_decode(rec, n, &r) != 0 || r.seq != v->seq || r.m.body_len != v->bytes ||
+		(r.parts != 0) != ((v->flags & OV_PARTS) != 0))))
 		rc = record_damaged(qs, q, v);
 	if (rc != 0) {
 		free(m);
 		return rc;
 	}
 	*m = r.m;
-	if (m->has_body && m->body == NULL)	/* empty, which is not the same as none */
+	if (m->has_body && m->body == NULL && r.parts == 0)	/* empty, which is not the same as none */
 		m->body = rec + n;
 	m->retries = (long)v->retries;
 	memcpy(m->queue, q->p.name, sizeof m->queue);
-	if (origin != NULL)
-		*origin = r.origin;
+	*parts = r.parts;
 	*out = m;
 	return 0;
 }
 
-int
-store_remove(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, const struct place *at,
-    const uint8_t *corrid)
+static int	/* Out of the tables.  A body in parts stays: *parts. */
+unlink_message(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, const struct place *at,
+    const uint8_t *corrid, uint64_t *parts)
 {
 	uint8_t key[4 + TMCORRIDLEN + ORDER_KEY_MAX];
 	bool np = v->flags & OV_NP;
 	struct qrecord r;
 	int rc;
 
+	*parts = 0;
 	queue_count(qs, q, v, -1);
-	if ((v->flags & OV_CORRID) && corrid == NULL) {
+	if (((v->flags & OV_CORRID) && corrid == NULL) || (v->flags & OV_PARTS)) {
 		if ((rc = head_read(qs, q, v, &r)) != 0)
 			return rc;
 		corrid = r.m.corrid;
+		*parts = r.parts;
 	}
 	assert(corrid != NULL || !(v->flags & OV_CORRID));
 	if (!at->delayed) {
@@ -309,7 +318,7 @@ store_remove(struct qspace *qs, struct queue *q, const struct okey *k, const str
 		    (rc = table_del(qs, T_CORRID, np, key, corrid_key(key, k, corrid))) != 0 && rc != DB_NOTFOUND)
 			return rc;
 	}
-	if ((rc = heap_del(qs, np, v->rid, v->bytes)) != 0)
+	if ((rc = heap_del(qs, np, v->rid, weight_of(v))) != 0)
 		return rc == DB_NOTFOUND ? record_damaged(qs, q, v) : rc;
 	if (v->expires_us != 0) {
 		expiry_key(key, v->expires_us, v->seq);
@@ -321,6 +330,16 @@ store_remove(struct qspace *qs, struct queue *q, const struct okey *k, const str
 		return must_del(qs, T_ALIAS, np, key, 8);
 	}
 	return 0;
+}
+
+int
+store_remove(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, const struct place *at,
+    const uint8_t *corrid)
+{
+	uint64_t parts;
+	int rc = unlink_message(qs, q, k, v, at, corrid, &parts);
+
+	return rc == 0 && parts != 0 ? parts_disown(qs, v->flags & OV_NP, parts) : rc;
 }
 
 int
@@ -418,9 +437,9 @@ store_promote(struct qspace *qs, struct queue *q, int64_t now, int max)
 /* The message gets a new identity on the error queue, eligible at once; where it came from and why goes with it. */
 static int
 error_queue_put(struct qspace *qs, struct queue *errq, struct held *h, const struct oval *v, const struct qmsg *m,
-    const struct wire_why *why, int64_t now)
+    uint64_t parts, const struct wire_why *why, int64_t now)
 {
-	struct qrecord r = { .seq = space_next_seq(qs), .queue = errq->id, .m = *m };
+	struct qrecord r = { .seq = space_next_seq(qs), .queue = errq->id, .m = *m, .parts = parts };
 	struct newmsg n = { .v = *v, .available_us = now };
 	struct qorder_values values = { .priority = m->priority, .available_us = now, .expires_us = m->expires_us };
 
@@ -471,16 +490,19 @@ store_to_error_queue(struct qspace *qs, struct held *h, const struct oval *v, co
 	struct queue *errq = qs->params.errorq[0] == '\0' ? NULL : queue_find(qs, qs->params.errorq);
 	const struct place here = { .delayed = false };
 	struct qmsg *m;
+	uint64_t parts;
 	int rc;
 
-	if ((rc = store_read(qs, h->q, &h->v, &m, NULL)) != 0)
+	if ((rc = store_read(qs, h->q, &h->v, &m, &parts)) != 0)
 		return rc;
 	assert(m != NULL);
-	if ((rc = store_remove(qs, h->q, &h->key, &h->v, &here, m->corrid)) == 0) {
+	if ((rc = unlink_message(qs, h->q, &h->key, &h->v, &here, m->corrid, &parts)) == 0) {
 		used_add(qs, &h->v, -1);
 		if (errq == NULL) {
 			say_deleted(qs, h, m, why);
-		} else if ((rc = error_queue_put(qs, errq, h, v, m, why, now)) == 0) {
+			if (parts != 0)
+				rc = parts_disown(qs, v->flags & OV_NP, parts);
+		} else if ((rc = error_queue_put(qs, errq, h, v, m, parts, why, now)) == 0) {
 			used_add(qs, v, 1);
 			qs->batch.enqueues--;	/* moved, not new */
 		}

@@ -155,6 +155,7 @@ int64_t
 qspace_tick(struct qspace *qs, int64_t now)
 {
 	int64_t mono = clock_mono_us(), deadline;
+	int more;
 
 	if (qs->batch.rc != 0)
 		return threshold_next(qs, now, qs->next_event);
@@ -165,8 +166,10 @@ qspace_tick(struct qspace *qs, int64_t now)
 			return now + 1000000;	/* the batch is dead; its abort lets the next tick look again */
 		qs->next_event = due_next(&qs->due_queues) < qs->next_expiry ? due_next(&qs->due_queues) : qs->next_expiry;
 	}
+	if ((more = parts_tick(qs)) < 0)
+		return now + 1000000;
 	deadline = due_next(&qs->due_branches);
 	if (deadline != NEVER)
 		deadline += now - mono;
-	return threshold_next(qs, now, deadline < qs->next_event ? deadline : qs->next_event);
+	return threshold_next(qs, now, more ? 0 : deadline < qs->next_event ? deadline : qs->next_event);
 }
