@@ -177,8 +177,12 @@ given_shutdown(struct given *g)
 struct given *
 given_system(const struct given_conf *c)
 {
-	struct given *g = given_directory();
+	return given_system_in(given_directory(), c);
+}
 
+struct given *
+given_system_in(struct given *g, const struct given_conf *c)
+{
 	write_ubb(g, c);
 	if (c->only_files)
 		return g;

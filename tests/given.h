@@ -43,6 +43,7 @@ struct given_conf {
 struct given;
 
 struct given *given_system(const struct given_conf *conf);
+struct given *given_system_in(struct given *g, const struct given_conf *conf);	/* in a directory of given_directory() */
 struct given *given_directory(void);		/* only the directory and the environment; conf's defaults for given_write_ubb() */
 void given_done(struct given *g);		/* shuts down, asserts that no process and no socket is left, removes the directory */
 struct given *given_standing(void);		/* the system of this process; NULL: none */

@@ -1,7 +1,7 @@
 /*
  * given_crash_client - a client that goes on whatever happens, and writes down what it was told.
  */
-#include "given_crash.h"
+#include "given_crash_space.h"
 #include "given_impl.h"
 
 #include <sys/stat.h>
@@ -102,9 +102,16 @@ take_one(const char *queue, int q)
 int
 crash_client(int argc, char **argv)
 {
-	bool forward = argc > 1 && strcmp(argv[1], "forward") == 0;
 	char own[16];
+	bool forward;
 
+	if (argc == 5 && strcmp(argv[1], "model") == 0)
+		return crash_model_client(atoi(argv[2]), argv[3], argv[4]);
+	if (argc == 5 && strcmp(argv[1], "crowd") == 0)
+		return crash_crowd_client(atoi(argv[2]), argv[3], argv[4]);
+	if (argc == 5 && strcmp(argv[1], "gauge") == 0)
+		return crash_gauge_client(argv[3], argv[4]);
+	forward = argc > 1 && strcmp(argv[1], "forward") == 0;
 	me = atoi(argv[2]);
 	seed = (unsigned)getpid() * 31u + (unsigned)me;
 	if ((out = fopen(argv[3], "w")) == NULL || tpinit(NULL) == -1)

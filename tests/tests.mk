@@ -29,9 +29,16 @@ $(B)/obj/tests/$(1).o: tests/$(1).c
 $(B)/tests/$(1): $(B)/obj/tests/$(1).o $(TESTLIB) $(SHARED)
 	@mkdir -p $$(@D)
 	@echo "  LINK  $$@"
-	$(Q)$$(CC) $$(SANFLAGS) -pthread -o $$@ $$^ -Wl,-rpath,'$$$$ORIGIN/../tuxdir/lib' -lcunit
+	$(Q)$$(CC) $$(SANFLAGS) -pthread -o $$@ $$^ -Wl,-rpath,'$$$$ORIGIN/../tuxdir/lib' -lcunit -lm
 endef
 $(foreach t,$(STORIES) $(CRASHES) $(SOAKS),$(eval $(call story_test,$(t))))
+
+# Libraries that a server is started with, to make its writes fail.
+PRELOADS := $(patsubst tests/preload/%.c,$(B)/tests/%.so,$(wildcard tests/preload/*.c))
+$(B)/tests/%.so: tests/preload/%.c tests/given_control.h
+	@mkdir -p $(@D)
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(ALL_CFLAGS) -Wno-missing-prototypes -fvisibility=default -shared -fPIC -Itests -o $@ $< -ldl
 
 # Fuzz targets may use every reader: they link all that has one.
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -49,5 +56,5 @@ endef
 $(foreach t,$(FUZZERS),$(eval $(call fuzzer,$(t))))
 fuzzers: $(FUZZERS:%=$(B)/fuzz/%)
 
-tests: all $(UNIT:%=$(B)/tests/%) $(STORIES:%=$(B)/tests/%) $(CRASHES:%=$(B)/tests/%) $(SOAKS:%=$(B)/tests/%)
+tests: all $(PRELOADS) $(UNIT:%=$(B)/tests/%) $(STORIES:%=$(B)/tests/%) $(CRASHES:%=$(B)/tests/%) $(SOAKS:%=$(B)/tests/%)
 .PHONY: tests fuzzers
