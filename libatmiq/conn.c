@@ -343,7 +343,7 @@ target_choose(struct conn *c, struct service *s, const char *group)
 static int
 peer_send(struct conn *c, struct peer *peer, const struct link_body *body, const struct patience *how)
 {
-	struct link_haste haste = { .rest_us = how->deadline_us, .stall_us = STALL_US,
+	struct link_haste haste = { .rest_us = how->deadline_us, .stall_us = how->noblock ? TRY_US : STALL_US,
 		.signal_us = how->restart ? 0 : SIGNAL_US };
 	int64_t now;
 	int rc;
@@ -495,7 +495,7 @@ conn_submit(struct conn *c, const char *name, const char *group, const struct li
 			return TPEOS;
 		}
 		if (rc == LINK_TIMEOUT && how->noblock)
-			return over(how) ? TPETIME : TPEBLOCK;
+			return TPEBLOCK;
 		if (rc == LINK_GONE || !t->peer->used)
 			peer_lost(c, t->peer);		/* not there: ask where it is now */
 		if (over(how))
