@@ -143,6 +143,8 @@ include bench/bench.mk
 
 DEPS      := gcc g++ libc6-dev make libdb5.3-dev libzmq3-dev libconfig-dev libedit-dev uthash-dev libcunit1-dev mandoc
 DEPS_LINT := clang clang-tidy cppcheck
+# Of bench_peers alone, and not installed by us.
+DEPS_PEERS := libpq-dev
 missing    = $(filter-out $(shell dpkg-query -W -f '$${db:Status-Abbrev} $${Package}\n' $(1) 2>/dev/null | sed -n 's/^ii *//p'),$(1))
 get        = $(if $(call missing,$(1)),echo "  APT   $(call missing,$(1))" && apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y \
 	install --no-install-recommends $(call missing,$(1)) >/dev/null,:)
@@ -184,10 +186,11 @@ soak:	# SOAK_MINUTES=30
 	@$(submake) -j$(JOBS) tests
 	@TEST_TIMEOUT=$$(($${SOAK_MINUTES:-30} * 60 + 1800)) $(RUN_ENV) tests/run -v $(or $(CHECK),$(SOAKS))
 
-bench:
+bench:	# PEERS=1: PostgreSQL and Redis beside us, whichever is installed
 	@$(submake) deps
-	@$(submake) -j$(JOBS) benches >/dev/null
-	@$(RUN_ENV) bench/run $(or $(BENCH),$(BENCHES))
+	@$(if $(and $(PEERS),$(call missing,$(DEPS_PEERS))),echo "PEERS=1 needs $(DEPS_PEERS) (apt-get install $(DEPS_PEERS))"; exit 1)
+	@$(submake) -j$(JOBS) PEERS=$(PEERS) benches >/dev/null
+	@$(RUN_ENV) PEERS=$(PEERS) bench/run $(or $(BENCH),$(BENCH_RUN))
 
 fuzz:
 	@$(submake) deps-lint
