@@ -478,9 +478,10 @@ say_deleted(struct qspace *qs, const struct held *h, const struct qmsg *m, const
 		snprintf(corrid + 2 * i, 3, "%02x", m->corrid[i]);
 	ulog("QM_CAT:1354: WARN: queue space %s, queue %s: message %s, correlation id %s, deleted after %lu failed "
 	     "deliveries (tperrno %s, tpurcode %lld: %s): "
-	     "the queue space has no error queue",
+	     "the queue space has no error queue%s%s",
 	    qs->params.name, h->q->p.name, msgid, m->flags & TPQCORRID ? corrid : "none", m->retries + 1,
-	    tpe_name(why->error), (long long)why->urcode, why->text);
+	    tpe_name(why->error), (long long)why->urcode, why->text, qs->params.errorq[0] != '\0' ? " " : "",
+	    qs->params.errorq);
 }
 
 int

@@ -98,6 +98,21 @@ reopen(struct given_space *g)
 	given_open(g);
 }
 
+/* The files as a kill -9 of the owner in this moment leaves them, opened again. */
+static inline void
+given_killed(struct given_space *g)
+{
+	char cmd[512];
+
+	snprintf(cmd, sizeof cmd,
+	    "cp -a --sparse=always %s %s.killed 2>/dev/null; rm -f %s.killed/QUE.d/QS/spare.*", g->dir, g->dir, g->dir);
+	CU_ASSERT_EQUAL_FATAL(system(cmd), 0);
+	qspace_close(g->qs);
+	snprintf(cmd, sizeof cmd, "rm -rf %s && mv %s.killed %s", g->dir, g->dir, g->dir);
+	CU_ASSERT_EQUAL_FATAL(system(cmd), 0);
+	given_open(g);
+}
+
 /* A queue; order is a list of criteria that ends in QC_FIFO or QC_LIFO. */
 static inline struct queue_params
 queue_of(const char *name, uint8_t a, uint8_t b, uint8_t c, uint8_t d)

@@ -241,20 +241,6 @@ some_work(struct model *o)
 	clock_shift_us(dice(o, 4) == 0 ? 700000 + dice(o, 900000) : dice(o, 3) * 1000);
 }
 
-static void	/* The files as a kill -9 in this moment leaves them. */
-given_killed(struct given_space *g)
-{
-	char cmd[512];
-
-	snprintf(cmd, sizeof cmd,
-	    "cp -a --sparse=always %s %s.killed 2>/dev/null; rm -f %s.killed/QUE.d/QS/spare.*", g->dir, g->dir, g->dir);
-	CU_ASSERT_EQUAL_FATAL(system(cmd), 0);
-	qspace_close(g->qs);
-	snprintf(cmd, sizeof cmd, "rm -rf %s && mv %s.killed %s", g->dir, g->dir, g->dir);
-	CU_ASSERT_EQUAL_FATAL(system(cmd), 0);
-	given_open(g);
-}
-
 static void
 restart(struct model *o, bool killed)
 {
