@@ -224,6 +224,253 @@ a_clock_that_was_set_back_is_refused_and_loses_nothing(void)
 	done(g);
 }
 
+static struct qmsg_in
+timed(const char *body, uint32_t flags, int64_t deq_time, int64_t exp_time)
+{
+	struct qmsg_in in = text(body);
+
+	in.flags = flags;
+	in.deq_time = deq_time;
+	in.exp_time = exp_time;
+	return in;
+}
+
+static void	/* One microsecond before, and then. */
+to_the_microsecond(void)
+{
+	struct given_space *g;
+	int64_t now;
+
+	clock_stop();
+	g = given_space(NULL);
+	now = clock_now_us();
+	create_fifo(g, "q", 0, 0);
+	put_in(g, NULL, "q", timed("relative", TPQTIME_REL, 2, 0), NULL);
+	put_in(g, NULL, "q", timed("absolute", TPQTIME_ABS, now / SECOND + 4, 0), NULL);
+	later(2 * SECOND - 1);
+	CU_ASSERT_STRING_EQUAL(next(g, "q"), "");
+	later(1);
+	CU_ASSERT_STRING_EQUAL(next(g, "q"), "relative");
+	later((now / SECOND + 4) * SECOND - clock_now_us() - 1);
+	CU_ASSERT_STRING_EQUAL(next(g, "q"), "");
+	CU_ASSERT_FALSE(qspace_has_eligible(g->qs, "q"));
+	later(1);
+	CU_ASSERT_TRUE(qspace_has_eligible(g->qs, "q"));
+	CU_ASSERT_STRING_EQUAL(next(g, "q"), "absolute");
+	for (int i = 0; i < 2; i++) {		/* by order, and by a peek */
+		put_in(g, NULL, "q", timed("short", TPQEXPTIME_REL, 0, 3), NULL);
+		later(3 * SECOND - 1);
+		CU_ASSERT_TRUE(qspace_has_eligible(g->qs, "q"));
+		later(1);
+		CU_ASSERT_FALSE(qspace_has_eligible(g->qs, "q"));
+		if (i == 0)
+			CU_ASSERT_STRING_EQUAL(next(g, "q"), "");
+	}
+	done(g);
+	clock_go();
+}
+
+static void
+times_that_are_absurd_are_refused_or_never(void)
+{
+	struct given_space *g = given_space(NULL);
+	const int64_t huge[] = { INT64_MAX, INT64_MAX / 1000000, INT64_MAX / 1000000 - 1, INT64_C(1) << 40 };
+
+	create_fifo(g, "q", 0, 0);
+	CU_ASSERT_EQUAL(put_in(g, NULL, "q", timed("x", TPQTIME_ABS, -1, 0), NULL), QMEINVAL);
+	CU_ASSERT_EQUAL(put_in(g, NULL, "q", timed("x", TPQTIME_REL, -1, 0), NULL), QMEINVAL);
+	CU_ASSERT_EQUAL(put_in(g, NULL, "q", timed("x", TPQEXPTIME_ABS, 0, -1), NULL), QMEINVAL);
+	CU_ASSERT_EQUAL(put_in(g, NULL, "q", timed("x", TPQEXPTIME_REL, 0, INT64_MIN), NULL), QMEINVAL);
+	CU_ASSERT_EQUAL(put_in(g, NULL, "q", timed("x", TPQTIME_ABS | TPQTIME_REL, 0, 0), NULL), QMEINVAL);
+	CU_ASSERT_EQUAL(put_in(g, NULL, "q", timed("x", TPQEXPTIME_ABS | TPQEXPTIME_NONE, 0, 9), NULL), QMEINVAL);
+	CU_ASSERT_EQUAL(put_in(g, NULL, "q", timed("x", TPQEXPTIME_REL | TPQEXPTIME_NONE, 0, 9), NULL), QMEINVAL);
+	CU_ASSERT_EQUAL(put_in(g, NULL, "q", timed("x", TPQEXPTIME_REL | TPQEXPTIME_ABS, 0, 9), NULL), QMEINVAL);
+	CU_ASSERT_EQUAL(stat_of(g, "q").messages, 0);
+	CU_ASSERT_EQUAL(put_in(g, NULL, "q", timed("x", TPQEXPTIME_ABS, 0, 0), NULL), 0);	/* gone at once, and no error */
+	CU_ASSERT_EQUAL(put_in(g, NULL, "q", timed("x", TPQEXPTIME_ABS, 0, 1), NULL), 0);
+	CU_ASSERT_EQUAL(put_in(g, NULL, "q", timed("x", TPQEXPTIME_REL, 0, 0), NULL), 0);
+	CU_ASSERT_EQUAL(stat_of(g, "q").messages, 0);
+	for (int i = 0; i < 4; i++) {
+		CU_ASSERT_EQUAL(put_in(g, NULL, "q", timed("never", TPQTIME_ABS, huge[i], 0), NULL), 0);
+		CU_ASSERT_EQUAL(put_in(g, NULL, "q", timed("never", TPQTIME_REL, huge[i], 0), NULL), 0);
+		CU_ASSERT_EQUAL(put_in(g, NULL, "q", timed("for ever", TPQEXPTIME_ABS, 0, huge[i]), NULL), 0);
+		CU_ASSERT_EQUAL(put_in(g, NULL, "q", timed("for ever", TPQEXPTIME_REL, 0, huge[i]), NULL), 0);
+	}
+	CU_ASSERT_EQUAL(put_in(g, NULL, "q", timed("at once", TPQTIME_REL, 0, 0), NULL), 0);
+	CU_ASSERT_EQUAL(put_in(g, NULL, "q", timed("at once", TPQTIME_ABS, 0, 0), NULL), 0);
+	reopen(g);
+	tick(g);
+	CU_ASSERT_EQUAL(stat_of(g, "q").delayed, 8);
+	for (int i = 0; i < 8; i++)
+		CU_ASSERT_STRING_EQUAL(next(g, "q"), "for ever");
+	CU_ASSERT_STRING_EQUAL(next(g, "q"), "at once");
+	CU_ASSERT_STRING_EQUAL(next(g, "q"), "at once");
+	CU_ASSERT_STRING_EQUAL(next(g, "q"), "");
+	done(g);
+}
+
+static void
+expiry_before_availability_is_never_delivered(void)
+{
+	struct given_space *g = given_space(NULL);
+
+	create_fifo(g, "q", 0, 0);
+	put_in(g, NULL, "q", timed("never", TPQTIME_REL | TPQEXPTIME_REL, 20, 10), NULL);
+	put_in(g, NULL, "q", timed("never", TPQTIME_REL | TPQEXPTIME_REL, 20, 20), NULL);
+	put_in(g, NULL, "q", timed("once", TPQTIME_REL | TPQEXPTIME_REL, 20, 40), NULL);
+	later(11 * SECOND);
+	tick(g);
+	CU_ASSERT_EQUAL(stat_of(g, "q").messages, 2);
+	later(10 * SECOND);
+	CU_ASSERT_STRING_EQUAL(next(g, "q"), "once");
+	CU_ASSERT_STRING_EQUAL(next(g, "q"), "");
+	CU_ASSERT_EQUAL(stat_of(g, "q").messages, 0);
+	done(g);
+}
+
+static void	/* Changing a queue's default does not touch what is stored. */
+the_default_counts_when_a_message_arrives(void)
+{
+	struct given_space *g = given_space(NULL);
+	struct queue_params p = queue_of("q", QC_FIFO, 0, 0, 0);
+
+	p.default_expiration = 10;
+	create(g, &p);
+	put(g, "q", "ten");
+	p.default_expiration = 100;
+	begin(g);
+	CU_ASSERT_EQUAL(qspace_queue_change(g->qs, &p), 0);
+	commit(g);
+	put(g, "q", "hundred");
+	put_in(g, NULL, "q", timed("none", TPQEXPTIME_NONE, 0, 0), NULL);
+	put_in(g, NULL, "q", timed("thousand", TPQEXPTIME_REL, 0, 1000), NULL);
+	reopen(g);
+	later(11 * SECOND);
+	tick(g);
+	CU_ASSERT_EQUAL(stat_of(g, "q").messages, 3);
+	later(90 * SECOND);
+	tick(g);
+	CU_ASSERT_EQUAL(stat_of(g, "q").messages, 2);
+	CU_ASSERT_STRING_EQUAL(next(g, "q"), "none");
+	CU_ASSERT_STRING_EQUAL(next(g, "q"), "thousand");
+	done(g);
+}
+
+/* Back by an hour while it runs: nothing is lost, what is due by the new clock comes, what was delayed until a time of the old one
+ * comes when the new one gets there; the order of what is there does not change. */
+static void
+the_clock_set_back_while_running(void)
+{
+	struct given_space *g = given_space(NULL);
+	struct branch *b;
+
+	create_fifo(g, "q", 9, 0);
+	put(g, "q", "first");
+	put_in(g, NULL, "q", timed("in a minute", TPQTIME_REL, 60, 0), NULL);
+	put_in(g, NULL, "q", timed("held", TPQEXPTIME_REL, 0, 10), NULL);
+	b = tx(g, "b");
+	CU_ASSERT_STRING_EQUAL(next_in(g, b, "q"), "first");
+	CU_ASSERT_STRING_EQUAL(next_in(g, b, "q"), "held");
+	later(20 * SECOND);
+	tick(g);			/* "held" has expired, and is passed over */
+	later(-3600 * SECOND);
+	CU_ASSERT_EQUAL(tx_roll_back(g, b), 0);	/* it has not, by this clock */
+	tick(g);
+	put(g, "q", "second");
+	put_in(g, NULL, "q", timed("soon", TPQTIME_REL, 30, 0), NULL);
+	CU_ASSERT_EQUAL(stat_of(g, "q").messages, 5);
+	CU_ASSERT_STRING_EQUAL(next(g, "q"), "first");
+	later(31 * SECOND);
+	tick(g);
+	CU_ASSERT_EQUAL(stat_of(g, "q").delayed, 1);
+	later(3570 * SECOND);
+	tick(g);			/* there again: now it goes */
+	CU_ASSERT_EQUAL(stat_of(g, "q").messages, 3);
+	later(41 * SECOND);
+	CU_ASSERT_STRING_EQUAL(next(g, "q"), "in a minute");
+	CU_ASSERT_STRING_EQUAL(next(g, "q"), "second");
+	CU_ASSERT_STRING_EQUAL(next(g, "q"), "soon");
+	CU_ASSERT_EQUAL(stat_of(g, "q").messages, 0);
+	done(g);
+}
+
+static void	/* A day forward, and over a restart: what is due by the new clock is there. */
+the_clock_set_forward(void)
+{
+	for (int restart = 0; restart < 2; restart++) {
+		struct given_space *g = given_space(NULL);
+		struct queue_params p = queue_of("q", QC_FIFO, 0, 0, 0);
+		struct branch *b;
+
+		p.retries = 3;
+		p.retry_delay = 600;
+		create(g, &p);
+		put(g, "q", "failed");
+		b = tx(g, "b");
+		CU_ASSERT_STRING_EQUAL(next_in(g, b, "q"), "failed");
+		CU_ASSERT_EQUAL(tx_roll_back(g, b), 0);
+		put_in(g, NULL, "q", timed("delayed", TPQTIME_REL, 7200, 0), NULL);
+		put_in(g, NULL, "q", timed("expired", TPQEXPTIME_REL, 0, 7200), NULL);
+		CU_ASSERT_STRING_EQUAL(next(g, "q"), "expired");
+		put_in(g, NULL, "q", timed("expired", TPQEXPTIME_REL, 0, 7200), NULL);
+		later(86400 * SECOND);
+		if (restart)
+			reopen(g);
+		CU_ASSERT_STRING_EQUAL(next(g, "q"), "failed");
+		CU_ASSERT_STRING_EQUAL(next(g, "q"), "delayed");
+		CU_ASSERT_STRING_EQUAL(next(g, "q"), "");
+		tick(g);
+		CU_ASSERT_EQUAL(stat_of(g, "q").messages, 0);
+		done(g);
+	}
+}
+
+static void	/* Ticks do not look at what is not due: a thousand queues, twenty thousand branches' worth of deadlines. */
+a_tick_walks_over_nothing(void)
+{
+	struct qspace_params params = given_params("QS");
+	struct qspace_counts before, after;
+	struct given_space *g;
+	struct branch_id id = { .len = 4 };
+	struct branch *b;
+
+	params.queues = 400;
+	params.trans = 2000;
+	g = given_space(&params);
+	begin(g);
+	for (int i = 0; i < 300; i++) {
+		struct queue_params p = queue_of("", QC_FIFO, 0, 0, 0);
+		struct qmsg_in in = timed("later", TPQTIME_REL, 1000 + i, 0);
+		uint8_t msgid[TMMSGIDLEN];
+		snprintf(p.name, sizeof p.name, "q%d", i);
+		CU_ASSERT_EQUAL_FATAL(qspace_queue_create(g->qs, &p), 0);
+		CU_ASSERT_EQUAL_FATAL(qspace_enqueue(g->qs, NULL, p.name, &in, msgid), 0);
+	}
+	for (int i = 0; i < 2000; i++) {
+		memcpy(id.gtrid, &i, sizeof i);
+		CU_ASSERT_EQUAL_FATAL(qspace_branch_begin(g->qs, &id, clock_now_us() + (2000 - i) * SECOND, &b), 0);
+	}
+	commit(g);
+	tick(g);
+	qspace_counts(g->qs, &before);
+	for (int i = 0; i < 100; i++) {		/* a second each: one branch is out of time in each */
+		clock_pass_us(SECOND);
+		tick(g);
+	}
+	qspace_counts(g->qs, &after);
+	CU_ASSERT_TRUE(after.steps - before.steps <= 10);
+	for (int i = 0; i < 2000; i++) {
+		memcpy(id.gtrid, &i, sizeof i);
+		CU_ASSERT_EQUAL(qspace_branch_find(g->qs, &id) == NULL, i >= 2000 - 100);
+	}
+	clock_pass_us(1000 * SECOND);
+	CU_ASSERT_STRING_EQUAL(next(g, "q0"), "later");
+	CU_ASSERT_STRING_EQUAL(next(g, "q99"), "later");
+	CU_ASSERT_STRING_EQUAL(next(g, "q150"), "");
+	clock_pass_us(-1100 * SECOND);
+	given_done(g);
+}
+
 int
 main(void)
 {
@@ -234,6 +481,13 @@ main(void)
 		UNIT(what_has_expired_is_never_delivered_and_gives_its_room_back),
 		UNIT(what_expires_in_a_transaction_goes_when_it_ends),
 		UNIT(a_clock_that_was_set_back_is_refused_and_loses_nothing),
+		UNIT(to_the_microsecond),
+		UNIT(times_that_are_absurd_are_refused_or_never),
+		UNIT(expiry_before_availability_is_never_delivered),
+		UNIT(the_default_counts_when_a_message_arrives),
+		UNIT(the_clock_set_back_while_running),
+		UNIT(the_clock_set_forward),
+		UNIT(a_tick_walks_over_nothing),
 	};
 	return unit_run("qspace time", tests, UNIT_COUNT(tests));
 }
