@@ -268,6 +268,108 @@ ten_thousand_waiters_cost_an_event_nothing(void)
 	actions_free(as);
 }
 
+/* What an event and the choice of the next one cost does not depend on who else waits: counted, not timed. */
+static uint64_t
+looks_of_an_event(unsigned others)
+{
+	uint64_t before, looks;
+
+	begin(20000);
+	for (unsigned i = 1; i <= others; i++) {
+		char corrid[32];
+
+		snprintf(corrid, sizeof corrid, "c%u", i);
+		waits(i, i % 3 == 0 ? "A" : "B", i % 2 ? TPQGETBYCORRID : 0, corrid, INT64_MAX);
+	}
+	waits(15000, "QUIET", 0, NULL, INT64_MAX);
+	actions_commit(as);
+	before = actions_looked(as);
+	event("NOBODY", "x");
+	event("QUIET", "x");
+	CU_ASSERT_EQUAL(hot(), 15000);
+	serve_hot();
+	actions_commit(as);
+	looks = actions_looked(as) - before;
+	actions_free(as);
+	return looks;
+}
+
+static void
+an_event_looks_at_no_more_sets_with_ten_thousand_waiters(void)
+{
+	uint64_t few = looks_of_an_event(10), many = looks_of_an_event(10000);
+
+	printf("(%llu sets looked at with 10 others, %llu with 10,000) ", (unsigned long long)few, (unsigned long long)many);
+	CU_ASSERT_TRUE(many <= few + 4);	/* what shares a bucket */
+}
+
+/* A transaction that commits ten thousand messages wakes ten thousand: the next one is found in a few steps. */
+static void
+ten_thousand_hot_ones_are_served_in_order_in_few_steps(void)
+{
+	uint64_t before;
+
+	begin(10000);
+	for (unsigned i = 1; i <= 10000; i++) {
+		char corrid[32];
+
+		snprintf(corrid, sizeof corrid, "c%u", i);
+		waits(i, "A", TPQGETBYCORRID, corrid, INT64_MAX);
+	}
+	actions_commit(as);
+	for (unsigned i = 10000; i >= 1; i--) {		/* the last one's comes first */
+		char corrid[32];
+
+		snprintf(corrid, sizeof corrid, "c%u", i);
+		event("A", corrid);
+	}
+	before = actions_looked(as);
+	for (unsigned i = 1; i <= 10000; i++) {
+		if (hot() != i) {
+			CU_ASSERT_EQUAL_FATAL(hot(), i);
+		}
+		if (i % 3 == 0)
+			actions_cool(as, actions_hot(as, &hot_queue));
+		else
+			serve_hot();
+	}
+	CU_ASSERT_EQUAL(hot(), 0);
+	CU_ASSERT_TRUE(actions_looked(as) - before < 10000 * 2 * 14);
+	actions_commit(as);
+	CU_ASSERT_EQUAL(actions_count(as), 3333);
+	actions_free(as);
+}
+
+/* Who is first of its set changes while the set is hot: cancelled, served, put back. */
+static void
+the_earliest_stays_first_whatever_happens_to_the_first(void)
+{
+	struct link_peer one = peer(1);
+
+	begin(10);
+	waits(1, "A", TPQGETBYCORRID, "red", INT64_MAX);
+	waits(2, "A", 0, NULL, INT64_MAX);
+	waits(3, "A", TPQGETBYCORRID, "red", INT64_MAX);
+	waits(4, "A", 0, NULL, INT64_MAX);
+	actions_commit(as);
+	event("A", "red");
+	CU_ASSERT_EQUAL(hot(), 1);
+	action_cancel(as, &one, 10);
+	CU_ASSERT_EQUAL(hot(), 2);
+	serve_hot();
+	CU_ASSERT_EQUAL(hot(), 3);
+	actions_abort(as);
+	CU_ASSERT_EQUAL(hot(), 1);
+	serve_hot();
+	serve_hot();
+	serve_hot();
+	serve_hot();
+	CU_ASSERT_EQUAL(hot(), 0);
+	actions_commit(as);
+	CU_ASSERT_EQUAL(actions_count(as), 0);
+	actions_free(as);
+}
+
 int
 main(void)
 {
@@ -277,6 +379,9 @@ main(void)
 		UNIT(failed_batch_puts_everybody_back_in_order), UNIT(watcher_hears_of_each_of_its_queues_once),
 		UNIT(cancelled_waits_are_not_tried), UNIT(limit_holds_and_frees), UNIT(times_end_in_their_order),
 		UNIT(ten_thousand_waiters_cost_an_event_nothing),
+		UNIT(an_event_looks_at_no_more_sets_with_ten_thousand_waiters),
+		UNIT(ten_thousand_hot_ones_are_served_in_order_in_few_steps),
+		UNIT(the_earliest_stays_first_whatever_happens_to_the_first),
 	};
 
 	return unit_run("TMQUEUE actions", tests, UNIT_COUNT(tests));

@@ -339,6 +339,114 @@ waits_select_and_peek(void)
 	space_done();
 }
 
+/* One who waits by correlation id and one who takes anything: the earliest that the message fits gets it. */
+static void
+the_earliest_that_fits_gets_it(void)
+{
+	given_space(0);
+	ask_dequeue_as(1, "A", TPQWAIT, NULL, 0, "blue");
+	ask_dequeue(2, "A", TPQWAIT);
+	ask_dequeue_as(3, "A", TPQWAIT, NULL, 0, "blue");
+	run();
+	ask_enqueue_as(11, "A", "first blue", NULL, "blue");
+	ask_enqueue_as(12, "A", "second blue", NULL, "blue");
+	ask_enqueue_as(13, "A", "third blue", NULL, "blue");
+	run();
+	CU_ASSERT_STRING_EQUAL(answer(1)->body, "first blue");
+	CU_ASSERT_STRING_EQUAL(answer(2)->body, "second blue");
+	CU_ASSERT_STRING_EQUAL(answer(3)->body, "third blue");
+	ask_dequeue(4, "A", TPQWAIT);
+	ask_dequeue_as(5, "A", TPQWAIT, NULL, 0, "red");
+	run();
+	ask_enqueue_as(14, "A", "red", NULL, "red");
+	run();
+	CU_ASSERT_STRING_EQUAL(answer(4)->body, "red");
+	CU_ASSERT_PTR_NULL(answer(5));
+	space_done();
+}
+
+/* A batch serves so many who wait and no more; one who comes meanwhile and would wait too does not go ahead of the rest. */
+static void
+a_newcomer_stands_behind_those_that_a_batch_had_no_room_for(void)
+{
+	enum { MANY = 2 * BATCH_SERVED + 100 };
+
+	given_space(0);
+	for (unsigned i = 1; i <= MANY; i++) {
+		ask_dequeue(i, "A", TPQWAIT);
+		if (n_asked == BATCH_MAX)
+			run();
+	}
+	run();
+	for (unsigned i = 0; i < MANY; i++) {
+		ask_enqueue_as(1000 + i, "A", "x", "TX", NULL);
+		if (n_asked == BATCH_MAX)
+			run();
+	}
+	run();
+	ask_end(2000, WIRE_TX_COMMIT, "TX");
+	batch_run(&t, asked, n_asked);
+	n_asked = 0;
+	CU_ASSERT_TRUE(batch_more(&t));
+	ask_dequeue(3000, "A", TPQWAIT);
+	batch_run(&t, asked, n_asked);
+	n_asked = 0;
+	while (batch_more(&t))
+		batch_run(&t, NULL, 0);
+	for (unsigned i = 1; i <= MANY; i++)
+		if (answer(i) == NULL || answer(i)->q.error != 0)
+			CU_FAIL("somebody who waited got nothing");
+	CU_ASSERT_PTR_NULL(answer(3000));
+	ask_enqueue(3001, "A", "its own");
+	run();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(3000));
+	CU_ASSERT_STRING_EQUAL(answer(3000)->body, "its own");
+	space_done();
+}
+
+/* Its transaction was rolled back while it waited: it takes nothing, and hears TPETIME. */
+static void
+one_whose_transaction_is_over_takes_nothing(void)
+{
+	given_space(0);
+	ask_dequeue_as(9, "A", 0, "T1", 1000, NULL);
+	ask_dequeue_as(1, "A", TPQWAIT, "T1", 60000, NULL);
+	run();
+	clock_pass_us(1100 * 1000);
+	batch_run(&t, NULL, 0);		/* its branch ends */
+	ask_enqueue(2, "A", "for the living");
+	run();
+	CU_ASSERT_EQUAL(ERROR_OF(1), TPETIME);
+	CU_ASSERT_EQUAL(answer(1)->q.doomed, 1);
+	ask_dequeue(3, "A", 0);
+	run();
+	CU_ASSERT_EQUAL(ERROR_OF(3), 0);
+	space_done();
+}
+
+static void
+the_callers_blocking_time_ends_a_wait(void)
+{
+	struct wire_dequeue d = { .reqid = 1, .flags = TPQWAIT, .queue = "A", .timeout_ms = 1 };
+	struct link_msg *m;
+
+	given_space(0);
+	m = ask(1);
+	wire_dequeue_encode(ask_frame(), &d);
+	ask_done(m);
+	m = ask(2);
+	d.reqid = 2;
+	in_tx(&d.tx, "T1", 60000);
+	wire_dequeue_encode(ask_frame(), &d);
+	ask_done(m);
+	run();
+	while (actions_next_deadline(t.actions) != INT64_MAX)
+		batch_run(&t, NULL, 0);
+	CU_ASSERT_EQUAL(ERROR_OF(1), TPETIME);
+	CU_ASSERT_EQUAL(ERROR_OF(2), TPETIME);
+	space_done();
+}
+
 static void
 wait_ends_with_a_message_that_becomes_due(void)
 {
@@ -792,7 +900,10 @@ main(void)
 	static const struct unit_test tests[] = {
 		UNIT(message_comes_out_as_it_went_in), UNIT(batch_is_flushed_once_and_before_any_answer),
 		UNIT(unknown_queue_is_told_at_once), UNIT(waiting_dequeue_gets_what_comes_in_the_same_flush),
-		UNIT(waits_select_and_peek), UNIT(wait_ends_with_a_message_that_becomes_due), UNIT(wait_ends_when_its_time_is_up),
+		UNIT(waits_select_and_peek), UNIT(the_earliest_that_fits_gets_it),
+		UNIT(a_newcomer_stands_behind_those_that_a_batch_had_no_room_for),
+		UNIT(one_whose_transaction_is_over_takes_nothing), UNIT(the_callers_blocking_time_ends_a_wait),
+		UNIT(wait_ends_with_a_message_that_becomes_due), UNIT(wait_ends_when_its_time_is_up),
 		UNIT(no_free_action_is_an_answer), UNIT(caller_killed_in_its_wait_gets_no_message), UNIT(cancelled_wait_takes_nothing),
 		UNIT(watchers_are_all_woken_and_take_nothing), UNIT(transaction_is_seen_when_it_commits),
 		UNIT(transaction_that_found_no_room_has_not_joined),

@@ -12,7 +12,7 @@
 
 struct waiters {	/* all that wait on one queue for the same thing, in order of arrival */
 	struct waiters *next;			/* bucket */
-	struct waiters *hot_prev, *hot_next;
+	size_t hot_at;				/* in the heap of the hot ones */
 	struct waiters *empty_next;		/* to be freed once the batch is settled */
 	bool hot, on_empty;
 	uint64_t hash;
@@ -27,7 +27,10 @@ struct actions {
 	uint64_t seq;
 	struct action **by_request;		/* mask + 1 buckets each */
 	struct waiters **by_queue;
-	struct waiters *hot, *empty;
+	struct waiters **hot;			/* a heap, by the arrival of the first in each */
+	size_t n_hot, cap_hot, n_sets;
+	struct waiters *empty;
+	uint64_t looked;
 	struct action *served, *added;		/* by the batch that runs */
 	struct action **heap;			/* by deadline */
 	size_t n_heap, cap_heap;
@@ -74,17 +77,33 @@ waiters_hash(uint64_t queue, uint8_t by, const uint8_t *msgid, const uint8_t *co
 }
 
 static struct waiters *
-waiters_find(const struct actions *as, uint64_t hash, const char *queue, uint8_t by, const uint8_t *msgid,
+waiters_find(struct actions *as, uint64_t hash, const char *queue, uint8_t by, const uint8_t *msgid,
     const uint8_t *corrid)
 {
 	struct waiters *w;
 
-	for (w = as->by_queue[hash & as->mask]; w != NULL; w = w->next)
+	for (w = as->by_queue[hash & as->mask]; w != NULL; w = w->next, as->looked++)
 		if (w->hash == hash && w->by == by && strcmp(w->queue, queue) == 0 &&
 		    ((by & BY_MSGID) == 0 || memcmp(w->msgid, msgid, TMMSGIDLEN) == 0) &&
 		    ((by & BY_CORRID) == 0 || memcmp(w->corrid, corrid, TMCORRIDLEN) == 0))
 			break;
 	return w;
+}
+
+static int	/* Each set may be hot one day: heat() needs no memory. */
+hot_room(struct actions *as)
+{
+	size_t want = as->n_sets + 1;
+	struct waiters **hot;
+
+	if (want <= as->cap_hot)
+		return 0;
+	want = want < 64 ? 64 : want * 2;
+	if ((hot = realloc(as->hot, want * sizeof(struct waiters *))) == NULL)
+		return -1;
+	as->hot = hot;
+	as->cap_hot = want;
+	return 0;
 }
 
 static struct waiters *
@@ -93,8 +112,9 @@ waiters_get(struct actions *as, const char *queue, uint8_t by, const uint8_t *ms
 	uint64_t hash = waiters_hash(mix(SEED, queue, strlen(queue)), by, msgid, corrid);
 	struct waiters *w = waiters_find(as, hash, queue, by, msgid, corrid);
 
-	if (w != NULL || (w = calloc(1, sizeof *w)) == NULL)
+	if (w != NULL || hot_room(as) != 0 || (w = calloc(1, sizeof *w)) == NULL)
 		return w;
+	as->n_sets++;
 	w->hash = hash;
 	w->by = by;
 	memcpy(w->queue, queue, strlen(queue) + 1);
@@ -109,30 +129,59 @@ waiters_get(struct actions *as, const char *queue, uint8_t by, const uint8_t *ms
 
 /* --- hot sets --- */
 
+static uint64_t
+arrival(const struct waiters *w)
+{
+	return w->first->a->seq;
+}
+
+static void
+hot_set(struct actions *as, size_t at, struct waiters *w)
+{
+	as->hot[at] = w;
+	w->hot_at = at;
+}
+
+static void	/* Its first one is another now: find its place anew. */
+hot_sift(struct actions *as, struct waiters *w)
+{
+	size_t at = w->hot_at;
+
+	for (size_t up; at > 0 && arrival(as->hot[up = (at - 1) / 2]) > arrival(w); at = up, as->looked++)
+		hot_set(as, at, as->hot[up]);
+	for (size_t down; (down = 2 * at + 1) < as->n_hot; at = down, as->looked++) {
+		if (down + 1 < as->n_hot && arrival(as->hot[down + 1]) < arrival(as->hot[down]))
+			down++;
+		if (arrival(as->hot[down]) >= arrival(w))
+			break;
+		hot_set(as, at, as->hot[down]);
+	}
+	hot_set(as, at, w);
+}
+
 static void
 heat(struct actions *as, struct waiters *w)
 {
 	if (w->hot)
 		return;
 	w->hot = true;
-	w->hot_prev = NULL;
-	if ((w->hot_next = as->hot) != NULL)
-		as->hot->hot_prev = w;
-	as->hot = w;
+	hot_set(as, as->n_hot++, w);
+	hot_sift(as, w);
 }
 
 static void
 cool(struct actions *as, struct waiters *w)
 {
+	struct waiters *last;
+
 	if (!w->hot)
 		return;
 	w->hot = false;
-	if (w->hot_next != NULL)
-		w->hot_next->hot_prev = w->hot_prev;
-	if (w->hot_prev != NULL)
-		w->hot_prev->hot_next = w->hot_next;
-	else
-		as->hot = w->hot_next;
+	last = as->hot[--as->n_hot];
+	if (last == w)
+		return;
+	hot_set(as, w->hot_at, last);
+	hot_sift(as, last);
 }
 
 static void	/* Freed later: until the batch is settled an abort may need the set again. */
@@ -140,7 +189,6 @@ note_empty(struct actions *as, struct waiters *w)
 {
 	if (w->first != NULL)
 		return;
-	cool(as, w);
 	if (!w->on_empty) {
 		w->on_empty = true;
 		w->empty_next = as->empty;
@@ -163,12 +211,13 @@ free_empty(struct actions *as)
 				*at = w->next;
 				break;
 			}
+		as->n_sets--;
 		free(w);
 	}
 }
 
 static void	/* In order of arrival: at the end, except when an abort puts it back. */
-place_link(struct place *p)
+place_link(struct actions *as, struct place *p)
 {
 	struct waiters *w = p->in;
 	struct place *after = w->last;
@@ -188,8 +237,11 @@ place_link(struct place *p)
 		w->last = p;
 	if (after != NULL)
 		after->next = p;
-	else
+	else {
 		w->first = p;
+		if (w->hot)
+			hot_sift(as, w);
+	}
 }
 
 static void
@@ -197,14 +249,19 @@ place_unlink(struct actions *as, struct place *p)
 {
 	struct waiters *w = p->in;
 
+	if (p->next == NULL && p->prev == NULL)
+		cool(as, w);		/* while it has a first one, by which it is found */
 	if (p->next != NULL)
 		p->next->prev = p->prev;
 	else
 		w->last = p->prev;
 	if (p->prev != NULL)
 		p->prev->next = p->next;
-	else
+	else {
 		w->first = p->next;
+		if (w->hot)
+			hot_sift(as, w);
+	}
 	note_empty(as, w);
 }
 
@@ -301,7 +358,7 @@ action_link(struct actions *as, struct action *a)
 	a->next = *bucket;
 	*bucket = a;
 	for (size_t i = 0; i < a->n_places; i++)
-		place_link(&a->place[i]);
+		place_link(as, &a->place[i]);
 	heap_push(as, a);
 }
 
@@ -343,6 +400,7 @@ actions_free(struct actions *as)
 	free(as->by_request);
 	free(as->by_queue);
 	free(as->heap);
+	free(as->hot);
 	free(as);
 }
 
@@ -454,15 +512,10 @@ actions_event(struct actions *as, const char *queue, const uint8_t *msgid, const
 struct action *
 actions_hot(struct actions *as, const char **queue)
 {
-	struct waiters *best = as->hot;
-
-	if (best == NULL)
+	if (as->n_hot == 0)
 		return NULL;
-	for (struct waiters *w = best->hot_next; w != NULL; w = w->hot_next)
-		if (w->first->a->seq < best->first->a->seq)
-			best = w;
-	*queue = best->queue;
-	return best->first->a;
+	*queue = as->hot[0]->queue;
+	return as->hot[0]->first->a;
 }
 
 void
@@ -470,6 +523,13 @@ actions_cool(struct actions *as, struct action *a)
 {
 	for (size_t i = 0; i < a->n_places; i++)
 		cool(as, a->place[i].in);
+}
+
+void
+action_try(struct actions *as, struct action *a)
+{
+	for (size_t i = 0; i < a->n_places; i++)
+		heat(as, a->place[i].in);
 }
 
 void
@@ -499,6 +559,12 @@ struct action *
 actions_any(struct actions *as)
 {
 	return as->n_heap == 0 ? NULL : as->heap[0];
+}
+
+uint64_t
+actions_looked(const struct actions *as)
+{
+	return as->looked;
 }
 
 size_t
@@ -540,8 +606,7 @@ actions_abort(struct actions *as)
 		as->served = a->batch_next;
 		a->served = false;
 		action_link(as, a);
-		for (size_t i = 0; i < a->n_places; i++)
-			heat(as, a->place[i].in);
+		action_try(as, a);
 	}
 	free_empty(as);
 }

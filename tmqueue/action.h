@@ -54,6 +54,7 @@ void action_cancel(struct actions *as, const struct link_peer *peer, uint64_t re
 void actions_event(struct actions *as, const char *queue, const uint8_t *msgid, const uint8_t *corrid);
 /* The action to try next, with the queue that has something; NULL: nobody is hot. */
 struct action *actions_hot(struct actions *as, const char **queue);
+void action_try(struct actions *as, struct action *a);		/* it is hot: something may be there for it */
 void actions_cool(struct actions *as, struct action *a);	/* it found nothing, and so will all like it */
 void action_served(struct actions *as, struct action *a);	/* answered; freed at actions_commit() */
 
@@ -62,6 +63,7 @@ int64_t actions_next_deadline(const struct actions *as);	/* INT64_MAX: none */
 struct action *actions_due(struct actions *as, int64_t now);
 struct action *actions_any(struct actions *as);			/* at the end; NULL: none left */
 size_t actions_count(const struct actions *as);			/* waiting dequeues */
+uint64_t actions_looked(const struct actions *as);		/* at how many sets, for events and to find who is next, so far */
 
 void actions_commit(struct actions *as);
 void actions_abort(struct actions *as);

@@ -149,11 +149,19 @@ dequeue(struct tmq *t, const struct link_msg *m)
 	if (d.tx.gtrid_len != 0)
 		b = txs_join(t->txs, &d.tx, &v);
 	if (v.error == 0) {
-		rc = take(t, b, &d, &msg);
+		/* When this batch has no room to serve all who wait, one more does not go ahead of them. */
+		bool behind = (d.flags & TPQWAIT) && batch_more(t);
+
+		rc = behind ? QMENOMSG : take(t, b, &d, &msg);
 		if (rc == QMENOMSG && (d.flags & TPQWAIT)) {
+			struct action *a;
+
 			until = wait_until(t, &d, d.tx.gtrid_len != 0, &end);
-			if (action_wait(t->actions, &m->peer, &d, until, end) != NULL)
+			if ((a = action_wait(t->actions, &m->peer, &d, until, end)) != NULL) {
+				if (behind)
+					action_try(t->actions, a);
 				return 0;
+			}
 			quiet_log("QM_CAT:1612: ERROR: TMQUEUE: no free action for a dequeue that waits on queue %s in space %s: "
 			    "%zu are in use (qspacechange -A adds more)", d.queue, t->space, actions_count(t->actions));
 			rc = QMENOSPACE;
