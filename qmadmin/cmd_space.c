@@ -136,39 +136,72 @@ cmd_ipcs(struct session *s, const struct args *a)
 	return 0;
 }
 
-/* Non-persistent messages live in the process that serves the space, and go with it: where none runs nothing is left. */
+static long	/* non-persistent messages, or -1: said why */
+count_nonpersistent(struct session *s, const char *name)
+{
+	struct document args = { 0 }, doc = { 0 };
+	struct record *r = document_add(&args);
+	long n = -1;
+
+	if (r != NULL && record_set(r, "count", "y") == 0 && run_on_space(s, name, "ipcrm", "ipcrm", r, &doc) == 0 &&
+	    doc.n > 0)
+		n = record_long(&doc.rec[0], "messages", 0);
+	document_free(&args);
+	document_free(&doc);
+	return n;
+}
+
+static int
+remove_nonpersistent(struct session *s, const char *name)
+{
+	struct document doc = { 0 };
+	long removed = 0;
+	bool more = true;
+	int rc;
+
+	do {
+		if ((rc = run_on_space(s, name, "ipcrm", "ipcrm", NULL, &doc)) != 0)
+			break;
+		if (doc.n > 0)
+			removed += record_long(&doc.rec[0], "deleted", 0);
+		more = doc.n > 0 && record_get(&doc.rec[0], "cursor") != NULL;
+		document_free(&doc);
+	} while (more);
+	document_free(&doc);
+	if (rc == 0)
+		say_verbose(s, "%ld non-persistent messages removed from queue space %s\n", removed, name);
+	return rc;
+}
+
+/*
+ * Non-persistent messages are what the original has in shared memory.  They are in the process that serves the space, or
+ * were written down by the last one: a script that removes them says so with -y, anybody else is asked, if there are any.
+ */
 int
 cmd_ipcrm(struct session *s, const struct args *a)
 {
 	char name[QSPACE_NAME_MAX + 1], endpoint[256] = "";
-	struct document doc = { 0 };
-	long pid = 0, removed = 0;
-	int rc;
+	bool served;
+	long pid = 0, n;
 
 	if (space_name(s, a, true, name) != 0)
 		return -1;
 	if (strcmp(name, s->space) == 0)
 		close_space(s);
-	if (qspace_owner(s->device, name, endpoint, sizeof endpoint, &pid) != 0 || endpoint[0] == '\0') {
+	served = qspace_owner(s->device, name, endpoint, sizeof endpoint, &pid) == 0 && endpoint[0] != '\0';
+	if (!served && !qspace_has_kept(s->device, name)) {
 		say_verbose(s, "Nothing to remove for queue space %s\n", name);
 		return 0;
 	}
-	if (!args_flag(a, 'f')) {
+	if (served && !args_flag(a, 'f')) {
 		say_error(s, 0, "ipcrm: process %ld serves queue space %s; stop it, or use -f to lose its non-persistent messages", pid, name);
 		return -1;
 	}
-	if (!args_flag(a, 'y') && !ask_yes(s, "Remove all non-persistent messages of queue space %s", name))
-		return -1;
-	do {
-		rc = run_on_space(s, name, "ipcrm", "ipcrm", NULL, &doc);
-		if (rc == 0 && doc.n > 0)
-			removed += record_long(&doc.rec[0], "deleted", 0);
-		if (rc != 0 || doc.n == 0 || record_get(&doc.rec[0], "cursor") == NULL)
-			break;
-		document_free(&doc);
-	} while (1);
-	document_free(&doc);
-	if (rc == 0)
-		say_verbose(s, "%ld non-persistent messages removed from queue space %s\n", removed, name);
-	return rc;
+	if (!args_flag(a, 'y')) {
+		if ((n = count_nonpersistent(s, name)) < 0)
+			return -1;
+		if (n > 0 && !ask_yes(s, "Remove all %ld non-persistent messages of queue space %s", n, name))
+			return -1;
+	}
+	return remove_nonpersistent(s, name);
 }

@@ -141,6 +141,13 @@ key_ahead(struct qspace *qs, const struct queue *q, const struct okey *k, struct
 	return rc;
 }
 
+static uint32_t	/* what the message counts against the memory for non-persistent ones */
+weight_of(const struct qmsg *m, bool before)
+{
+	return (uint32_t)(NP_PLAIN + m->body_len + strlen(m->replyqueue) + strlen(m->failurequeue) +
+	    (m->flags & TPQCORRID ? NP_CORRID : 0) + (m->expires_us != 0 ? NP_EXPIRY : 0) + (before ? NP_BEFORE : 0));
+}
+
 static int	/* The key of the new message, ahead of the one that is named: one that is there, or of the same branch. */
 key_before(struct qspace *qs, struct branch *b, struct queue *q, const struct qmsg_in *in, uint64_t seq,
     struct okey *out)
@@ -214,6 +221,8 @@ message_make(struct qspace *qs, struct branch *b, struct queue *q, const struct 
 		.expires_us = r.m.expires_us,
 		.flags = (uint8_t)((r.m.persistent ? 0 : OV_NP) | (in->flags & TPQCORRID ? OV_CORRID : 0) |
 				   (before ? OV_ALIAS : 0) | (r.parts != 0 ? OV_PARTS : 0)) };
+	if (!r.m.persistent)
+		out->v.weight = weight_of(&r.m, before);
 	if ((rc = space_room(qs, &out->v, in->spool)) != 0 ||
 	    (r.m.persistent &&
 		(rc = room_take(qs, (r.parts != 0 ? 0 : r.m.body_len) + RECORD_HEAD_MAX, b != NULL ? b->n : 0)) != 0))
@@ -254,8 +263,12 @@ static int
 spool_for(struct qspace *qs, const struct queue *q, const struct qmsg_in *in, bool inner, struct spool **out)
 {
 	struct oval v = { .bytes = (uint32_t)in->body_len, .flags = is_nonpersistent(q, in) ? OV_NP : 0 };
-	int rc = space_room(qs, &v, NULL);
+	struct qmsg m;
+	int rc;
 
+	message_fill(&m, q, in, clock_now_us());
+	v.weight = weight_of(&m, in->flags & TPQBEFOREMSGID);
+	rc = space_room(qs, &v, NULL);
 	*out = NULL;
 	return rc != 0 ? rc : spool_new(qs, &v, inner, out);
 }

@@ -204,6 +204,7 @@ env_np_open(struct qspace *qs)
 		if ((rc = table_open(qs, t, true, true)) != 0)
 			return rc;
 	env->seg[1].next_no = 1;
+	env->np_memory = qs->params.nonpersistent_bytes;
 	return 0;
 }
 
@@ -292,6 +293,7 @@ env_np_close(struct qspace *qs)
 	(void)env->np_e->close(env->np_e, 0);
 	env->np_e = NULL;
 	env->np_broken = false;
+	env->np_memory = 0;
 }
 
 /* --- records --- */

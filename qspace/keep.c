@@ -42,6 +42,15 @@ keep_unlink(const struct qspace *qs)
 	(void)unlink(path);
 }
 
+bool
+keep_is_there(const struct qspace *qs)
+{
+	char path[4200];
+
+	keep_path(qs, path, sizeof path, "");
+	return access(path, F_OK) == 0;
+}
+
 void
 keep_changed(struct qspace *qs)
 {

@@ -250,7 +250,7 @@ reserve(struct qspace *qs, const struct oval *v, int by)
 {
 	qs->parts.reserved.messages += by;
 	if (v->flags & OV_NP)
-		qs->parts.reserved.np_bytes += by * ((int64_t)v->bytes + NP_OVERHEAD);
+		qs->parts.reserved.np_bytes += by * (int64_t)v->weight;
 	else
 		qs->parts.reserved.pages += by * pages_of(v->bytes);
 }

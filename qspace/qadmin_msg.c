@@ -251,6 +251,12 @@ qadmin_ipcrm(struct qadmin *a)
 
 	if (r == NULL)
 		return qadmin_no_memory(a);
+	if (record_get(a->args, "count") != NULL) {
+		int64_t n = 0;
+		for (q = a->qs->queues; q != NULL; q = q->next)
+			n += q->n.np_messages;
+		return record_setf(r, "messages", "%lld", (long long)n) == 0 ? 0 : qadmin_no_memory(a);
+	}
 	for (q = a->qs->queues; q != NULL && found == NULL; q = q->next)
 		if (q->n.np_messages > q->n.held)
 			found = q;

@@ -60,9 +60,7 @@ adopt(struct qadmin *a, const struct qspace_params *changed)
 	if (rc != 0) {
 		a->qs->params = before;
 		rc = qparse_fail(a->text, 1, "%s", why != NULL ? why : "the change could not be written");
-	} else if ((before.nonpersistent_bytes == 0) != (changed->nonpersistent_bytes == 0))
-		a->qs->params.nonpersistent_bytes =
-		    before.nonpersistent_bytes;	/* tables in memory come and go with the next start */
+	}
 	free(why);
 	return rc;
 }
@@ -105,6 +103,11 @@ qadmin_qspacechange(struct qadmin *a)
 	if ((v = record_get(a->args, "nonpersistent")) != NULL && qparse_bytes(v, &p.nonpersistent_bytes) != 0)
 		return qparse_fail(a->text, 1,
 		    "non-persistent memory \"%.60s\" is not a number of bytes (b) or blocks (B)", v);
+	p.nonpersistent_bytes = (p.nonpersistent_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	if (p.nonpersistent_bytes == 0 && a->qs->used.np_bytes > 0)
+		return qparse_fail(a->text, 1,
+		    "queue space %s has non-persistent messages (%lld bytes): take them, or remove them by ipcrm, before -n 0",
+		    p.name, (long long)a->qs->used.np_bytes);
 	if ((v = record_get(a->args, "inityn")) != NULL)
 		p.init = *v == 'y' || *v == 'Y';
 	if ((v = record_get(a->args, "errorq")) != NULL) {

@@ -167,6 +167,10 @@ oval_encode(uint8_t to[OVAL_MAX], const struct oval *v)
 		be64(p + 4, (uint64_t)v->failed_us);
 		p += 12;
 	}
+	if (v->flags & OV_NP) {
+		be32(p, v->weight);
+		p += 4;
+	}
 	return (size_t)(p - to);
 }
 
@@ -174,7 +178,7 @@ int
 oval_decode(const uint8_t *p, size_t n, struct oval *v)
 {
 	memset(v, 0, sizeof *v);
-	if (n < 32 || p[0] != OVAL_VERSION || n != (p[1] & OVAL_RETRIED ? 44u : 32u))
+	if (n < 32 || p[0] != OVAL_VERSION || n != (p[1] & OVAL_RETRIED ? 44u : 32u) + (p[1] & OV_NP ? 4u : 0u))
 		return -1;
 	v->flags = p[1] & (uint8_t)~OVAL_RETRIED;
 	v->rid.segment = get32(p + 2);
@@ -183,10 +187,12 @@ oval_decode(const uint8_t *p, size_t n, struct oval *v)
 	v->seq = get64(p + 12);
 	v->bytes = get32(p + 20);
 	v->expires_us = (int64_t)get64(p + 24);
-	if (n == 44) {
+	if (p[1] & OVAL_RETRIED) {
 		v->retries = get32(p + 32);
 		v->failed_us = (int64_t)get64(p + 36);
 	}
+	if (v->flags & OV_NP)
+		v->weight = get32(p + n - 4);
 	return 0;
 }
 

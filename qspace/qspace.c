@@ -69,7 +69,7 @@ space_say_full(struct qspace *qs, enum full what)
 {
 	static const char *const names[] = { "messages", "pages", "bytes of non-persistent memory",
 		"concurrent transactions" };
-	const long long limits[] = { qs->params.messages, qs->params.pages, qs->params.nonpersistent_bytes,
+	const long long limits[] = { qs->params.messages, qs->params.pages, np_limit(qs),
 		qs->params.trans };
 	int64_t now = clock_mono_us();
 
@@ -85,6 +85,15 @@ space_say_full(struct qspace *qs, enum full what)
 	    qs->device, limits[what], names[what]);
 }
 
+/* More than it was opened with is for the next start: its cache would not hold it. */
+int64_t
+np_limit(const struct qspace *qs)
+{
+	int64_t now = qs->params.nonpersistent_bytes, memory = qs->env.np_memory;
+
+	return now < memory ? now : memory;
+}
+
 int
 space_room(struct qspace *qs, const struct oval *v, const struct spool *own)
 {
@@ -96,8 +105,7 @@ space_room(struct qspace *qs, const struct oval *v, const struct spool *own)
 		return 0;
 	if (p->messages > 0 && qs->used.messages + reserved->messages + 1 > p->messages)
 		what = FULL_MESSAGES;
-	else if (v->flags & OV_NP &&
-	    qs->used.np_bytes + reserved->np_bytes + v->bytes + NP_OVERHEAD > p->nonpersistent_bytes)
+	else if (v->flags & OV_NP && qs->used.np_bytes + reserved->np_bytes + v->weight > np_limit(qs))
 		what = FULL_NP;
 	else if (!(v->flags & OV_NP) && p->pages > 0 &&
 	    qs->used.pages + reserved->pages + pages_of(v->bytes) > p->pages)
@@ -555,6 +563,20 @@ done:
 }
 
 /* --- to look at --- */
+
+bool
+qspace_has_kept(const char *device, const char *name)
+{
+	struct qspace *qs = calloc(1, sizeof *qs);
+	struct device *d = calloc(1, sizeof *d);
+	bool has = false;
+
+	if (qs != NULL && d != NULL && space_locate(qs, device, name, d, NULL) == DEVE_OK)
+		has = keep_is_there(qs);
+	free(qs);
+	free(d);
+	return has;
+}
 
 int
 qspace_owner(const char *device, const char *name, char *endpoint, size_t size, long *pid)

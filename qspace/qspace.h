@@ -53,6 +53,8 @@ enum { QSPACE_OWNED = -100 };	/* another process owns the space */
  */
 int qspace_open(const char *device, const char *name, const char *endpoint, struct qspace **out, char **why);
 void qspace_close(struct qspace *qs);	/* checkpoint, close, give the lock back; open branches are rolled back; NULL is fine */
+/* Nobody owns the space, and it has non-persistent messages from its last close.  Nothing is opened. */
+bool qspace_has_kept(const char *device, const char *name);
 /* Where the owner listens; -1 when nobody owns the space (or nothing is written there). */
 int qspace_owner(const char *device, const char *name, char *endpoint, size_t size, long *pid);
 const struct qspace_params *qspace_params(const struct qspace *qs);

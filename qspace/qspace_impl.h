@@ -19,7 +19,8 @@
 
 #define PAGE_BYTES 512		/* what administrators call a page */
 #define ENV_PAGE 4096		/* Berkeley DB's (D6): what the disk writes whole */
-#define NP_OVERHEAD 128		/* what a non-persistent message counts besides its body */
+/* What a non-persistent message counts besides its body; what its entries take in memory is no more than four times that. */
+enum { NP_PLAIN = 160, NP_CORRID = 96, NP_EXPIRY = 64, NP_BEFORE = 200, NP_ORIGIN = 256 };
 #define MIB ((size_t)1 << 20)
 #define NEVER INT64_MAX
 
@@ -60,6 +61,7 @@ struct oval {			/* what the order table has of a message: all that selection nee
 	uint32_t retries, bytes;	/* bytes of the body */
 	uint8_t flags;
 	int64_t expires_us, failed_us;	/* 0: never; 0: was not rolled back yet */
+	uint32_t weight;		/* of a non-persistent message: what it counts */
 };
 struct origin {
 	char queue[TMQNAMELEN + 1];
@@ -149,6 +151,7 @@ struct env {
 	_Atomic int64_t said_from_us;	/* log lines of this second */
 	atomic_int said;
 	atomic_bool panicked;	/* Berkeley DB wants recovery */
+	int64_t np_memory;	/* bytes of such messages that it was opened for */
 	atomic_bool np_broken;	/* it is np_e that does */
 	char trouble[512];	/* while it is opened: what was wrong first; "": nothing */
 };
@@ -286,6 +289,7 @@ int store_retry(struct qspace *qs, const struct okey *k, const struct oval *v);	
 int store_promote(struct qspace *qs, struct queue *q, int64_t now, int max);	/* how many were moved, or a QME code */
 int store_to_error_queue(struct qspace *qs, struct held *h, const struct oval *v, const struct wire_why *why,
     int64_t now);
+int64_t np_limit(const struct qspace *qs);	/* bytes that non-persistent messages may take now */
 void used_add(struct qspace *qs, const struct oval *v, int by);
 /* 0 or QMENOSPACE.  own: what is reserved for this one (NULL: nothing). */
 int space_room(struct qspace *qs, const struct oval *v, const struct spool *own);
@@ -301,6 +305,7 @@ int expiry_decode(const struct walk *w, int64_t *us, uint64_t *seq, struct okey 
 
 void keep_save(struct qspace *qs);	/* at the close; what cannot be kept is said */
 int keep_load(struct qspace *qs);	/* at the open, once the queues and branches are there */
+bool keep_is_there(const struct qspace *qs);	/* by its file alone */
 void keep_changed(struct qspace *qs);	/* what is in memory is no longer what the file has */
 
 /* --- parts.c: bodies in pieces --- */

@@ -204,7 +204,7 @@ queue_count(struct qspace *qs, struct queue *q, const struct oval *v, int by)
 	queue_touch(qs, q);
 	if (v->flags & OV_NP) {
 		q->n.np_messages += by;
-		q->n.np_bytes += by * ((int64_t)v->bytes + NP_OVERHEAD);
+		q->n.np_bytes += by * (int64_t)v->weight;
 	} else {
 		q->n.messages += by;
 		q->n.bytes += by * (int64_t)v->bytes;

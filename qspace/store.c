@@ -17,7 +17,7 @@ used_add(struct qspace *qs, const struct oval *v, int by)
 {
 	qs->used.messages += by;
 	if (v->flags & OV_NP)
-		qs->used.np_bytes += by * ((int64_t)v->bytes + NP_OVERHEAD);
+		qs->used.np_bytes += by * (int64_t)v->weight;
 	else
 		qs->used.pages += by * pages_of(v->bytes);
 }
@@ -458,6 +458,7 @@ error_queue_put(struct qspace *qs, struct queue *errq, struct held *h, const str
 	n.v.retries = 0;
 	n.v.failed_us = 0;
 	n.v.flags &= (uint8_t)~OV_ALIAS;
+	n.v.weight += n.v.flags & OV_NP ? NP_ORIGIN : 0;
 	wr_reset(&qs->rec);
 	qrecord_encode(&qs->rec, &r);
 	if (!wr_ok(&qs->rec))

@@ -36,7 +36,7 @@ is_at_least(const struct queue *q, bool np, const struct threshold *t, long mark
 		break;
 	default:		/* of the whole space, or of the memory: exact, for 0 % means empty */
 		use = 100 * (np ? n->np_bytes : n->pages);
-		limit = mark * (np ? qs->params.nonpersistent_bytes : qs->params.pages);
+		limit = mark * (np ? np_limit(qs) : qs->params.pages);
 		if (limit == 0 && mark > 0)
 			return false;
 	}

@@ -158,6 +158,55 @@ their_memory_is_a_limit(void)
 	given_done(g);
 }
 
+/* Every attribute there is, no body, every message delayed: what they take besides the body is counted, or Berkeley DB
+ * would run out of memory before the limit is reached, and that is QMEOS for everybody. */
+static void
+what_they_take_besides_the_body_is_counted(void)
+{
+	struct qspace_params p = given_params("QS");
+	struct given_space *g;
+	struct qmsg_in in = np("");
+	char name[TMQNAMELEN + 1];
+	struct qmsg *m;
+	uint8_t id[TMMSGIDLEN];
+	int n = 0, rc = 0;
+
+	memset(name, 'n', TMQNAMELEN);
+	name[TMQNAMELEN] = '\0';
+	p.nonpersistent_bytes = 24 << 20;
+	p.messages = 1000000;
+	g = given_space(&p);
+	create_fifo(g, "orders", 0, 0);
+	in.flags |= TPQCORRID | TPQREPLYQ | TPQFAILUREQ | TPQTIME_REL | TPQEXPTIME_REL;
+	in.replyqueue = in.failurequeue = name;
+	in.deq_time = 50;
+	in.exp_time = 1000;
+	in.body_len = 0;
+	while (rc == 0) {
+		begin(g);
+		for (int i = 0; i < 1000 && rc == 0; i++, n++) {
+			in.corrid[i % TMCORRIDLEN] = (char)(n >> i % 8);
+			rc = qspace_enqueue(g->qs, NULL, "orders", &in, id);
+		}
+		if (rc == 0 || rc == QMENOSPACE)
+			commit(g);
+		else
+			qspace_batch_abort(g->qs);
+	}
+	printf("(%d messages) ", n);
+	CU_ASSERT_EQUAL(rc, QMENOSPACE);
+	CU_ASSERT_EQUAL(put(g, "orders", "persistent ones do not notice"), 0);
+	CU_ASSERT_STRING_EQUAL(next(g, "orders"), "persistent ones do not notice");
+	clock_shift_us(51 * 1000000LL);
+	for (int i = 0; i < 100; i++) {
+		tick(g);
+		CU_ASSERT_EQUAL_FATAL(take(g, NULL, "orders", NULL, &m), 0);
+		qmsg_free(m);
+	}
+	clock_shift_us(-51 * 1000000LL);
+	given_done(g);
+}
+
 static void
 without_memory_for_them_they_are_refused(void)
 {
@@ -208,6 +257,7 @@ main(void)
 		UNIT(they_obey_transactions_and_retries),
 		UNIT(an_aborted_batch_undoes_them_too),
 		UNIT(their_memory_is_a_limit),
+		UNIT(what_they_take_besides_the_body_is_counted),
 		UNIT(without_memory_for_them_they_are_refused),
 		UNIT(a_prepared_branch_keeps_what_is_persistent_in_a_crash),
 	};
