@@ -81,7 +81,7 @@ they_survive_shutdown_and_qmadmin_and_no_crash(void)
 	put_qos("FAST", "n6", TPQQOSDEFAULTPERSIST);
 	tpterm();
 	given_shutdown(g);
-	CU_ASSERT_EQUAL(depth(g, "ORDERS"), 1);		/* qmadmin opens and closes the space, twice a command */
+	CU_ASSERT_EQUAL(depth(g, "ORDERS"), 2);		/* qmadmin opens and closes the space, twice a command */
 	CU_ASSERT_EQUAL(in_memory(g, "ORDERS"), 1);
 	CU_ASSERT_EQUAL(in_memory(g, "FAST"), 2);
 	given_boot(g);
@@ -129,19 +129,32 @@ can_put(void *queue)
 	return put_qos(queue, "probe", TPQQOSPERSISTENT) == 0;
 }
 
+static bool
+is_gone(void *pid)
+{
+	return process_gone(*(pid_t *)pid);
+}
+
+static void
+end_the_owner(const struct given *g, int signal)
+{
+	char *out = given_qmadmin(g, "ipcs QSPACE\n"), *at = strstr(out, "process: ");
+	pid_t pid = at == NULL ? 0 : (pid_t)strtol(at + 9, NULL, 10);
+
+	free(out);
+	CU_ASSERT_TRUE_FATAL(pid > 0 && kill(pid, signal) == 0);
+	CU_ASSERT_TRUE(wait_until(is_gone, &pid, 20));
+}
+
 static void	/* After a crash of the first it finds none; after a good end it finds them. */
 who_stood_by_finds_them_after_a_good_end_only(void)
 {
 	struct given *g = given_system(&(struct given_conf){ .queues = QUEUES, .space_options = MEMORY,
 	    .tmqueue = "MIN=2 MAX=2 RESTART=N CLOPT=\"-s QSPACE:TMQUEUE -- -t 30\"" });
-	char *owner;
 
 	put_qos("ORDERS", "p", 0);
 	put_qos("ORDERS", "n", TPQQOSNONPERSISTENT);
-	owner = given_qmadmin(g, "ipcs QSPACE\n");
-	CU_ASSERT_PTR_NOT_NULL_FATAL(strstr(owner, "process: "));
-	kill((pid_t)strtol(strstr(owner, "process: ") + 9, NULL, 10), SIGTERM);
-	free(owner);
+	end_the_owner(g, SIGTERM);
 	CU_ASSERT_TRUE(wait_until(can_put, "ONCE", 10));
 	CU_ASSERT_TRUE(is_text(take("ORDERS"), "p"));
 	CU_ASSERT_TRUE(is_text(take("ORDERS"), "n"));
@@ -150,10 +163,7 @@ who_stood_by_finds_them_after_a_good_end_only(void)
 	tpterm();
 	given_shutdown(g);
 	given_boot(g);
-	owner = given_qmadmin(g, "ipcs QSPACE\n");
-	CU_ASSERT_PTR_NOT_NULL_FATAL(strstr(owner, "process: "));
-	kill((pid_t)strtol(strstr(owner, "process: ") + 9, NULL, 10), SIGKILL);
-	free(owner);
+	end_the_owner(g, SIGKILL);
 	CU_ASSERT_TRUE(wait_until(can_put, "ONCE", 10));
 	CU_ASSERT_TRUE(is_text(take("ORDERS"), "p"));
 	CU_ASSERT_PTR_NULL(take("ORDERS"));
