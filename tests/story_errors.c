@@ -320,6 +320,9 @@ a_transaction_whose_time_is_over(void)
 		nap_ms(20);
 	CU_ASSERT_EQUAL(tperrno, TPETIME);
 	REFUSED(tpenqueue("QSPACE", "Q", &ctl, data, 0, TPNOTIME), TPETIME);	/* api 2.2 TPNOTIME: that of the transaction applies */
+	REFUSED(tpcall("QUIET", data, 0, &data, &len, 0), TPETIME);
+	REFUSED(tpacall("QUIET", data, 0, TPNOREPLY | TPNOTRAN), TPETIME);
+	CU_ASSERT_EQUAL(tpacall("QUIET", data, 0, TPNOREPLY | TPNOTRAN | TPNOBLOCK), 0);	/* the only one that may */
 	REFUSED(tpcommit(0), TPEABORT);
 	CU_ASSERT_EQUAL(depth(g, "Q"), 0);
 }
@@ -456,6 +459,7 @@ the_blocking_time_ends_a_call(void)
 	double start;
 
 	given_counter();
+	CU_ASSERT_EQUAL(tpgblktime(0), 15 * 2);			/* BLOCKTIME x SCANUNIT of the configuration */
 	manager(SIGSTOP);
 	GIVEN_CALL_OK(tpsblktime(100, TPBLK_ALL | TPBLK_MILLISECOND));
 	GIVEN_CALL_OK(tpsblktime(600, TPBLK_NEXT | TPBLK_MILLISECOND));

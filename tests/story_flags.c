@@ -21,7 +21,7 @@ given_queues(void)
 		    "RESTART=Y GRACE=0 MAXGEN=10 CLOPT=\"-s QSPACE:TMQUEUE -- -t 1\"", .queues =
 		    QUEUE("Q", "fifo", "top,msgid") QUEUE("PLAIN", "fifo", "none") QUEUE("TOPONLY", "fifo", "top")
 		    QUEUE("IDONLY", "fifo", "msgid") QUEUE("PRIO", "priority,fifo", "none")
-		    "qcreate -e +1 SHORT fifo none 5 0 100% 0% \"\"\n" });
+		    QUEUE("AGES", "fifo", "none") "qcreate -e +1 SHORT fifo none 5 0 100% 0% \"\"\n" });
 	if (data == NULL)
 		data = tpalloc("STRING", NULL, 100);
 }
@@ -510,6 +510,31 @@ tpqexptime_ends_a_message(void)
 	DIAGNOSED(send_it("PLAIN", &ctl, "negative"), QMEINVAL);
 }
 
+static bool
+one_is_left(void *queue)
+{
+	return depth(g, queue) == 1;
+}
+
+/* api 2.8: a changed default touches no stored message; what expires before its time comes is never delivered */
+static void
+the_default_of_now_is_for_what_comes_now(void)
+{
+	TPQCTL ctl = control(TPQTIME_REL | TPQEXPTIME_REL);
+
+	given_queues();
+	put("AGES", "stored before");
+	free(given_qmadmin(g, "qchange -e +1 AGES none 5 0 100% 0% \"\"\n"));
+	put("AGES", "stored after");
+	ctl.deq_time = 3600;
+	ctl.exp_time = 1;
+	GIVEN_CALL_OK(send_it("AGES", &ctl, "never delivered"));
+	CU_ASSERT_EQUAL(depth(g, "ERRQ"), 0);
+	CU_ASSERT_TRUE(wait_until(one_is_left, "AGES", 20));
+	EXPECT("AGES", "stored before");
+	CU_ASSERT_EQUAL(depth(g, "ERRQ"), 0);
+}
+
 /* api 1.3 "cleared", 2.4: bits of the other call do no harm, in either direction */
 static void
 bits_of_the_other_call_do_no_harm(void)
@@ -607,6 +632,7 @@ main(void)
 		UNIT(tpqpeek_only_looks),
 		UNIT(tpqtime_hides_until_then),
 		UNIT(tpqexptime_ends_a_message),
+		UNIT(the_default_of_now_is_for_what_comes_now),
 		UNIT(bits_of_the_other_call_do_no_harm),
 		UNIT(r06_flags_say_what_is_valid),
 		UNIT(r15_an_unknown_queue_is_not_an_empty_one),
