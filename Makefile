@@ -37,7 +37,7 @@ USES_tmqforward := libatmiq/ext ubbconfig common
 USES_bench      := qspace common
 
 # Each outside library has one home.
-SYS_common    := -lzmq
+SYS_common    :=
 SYS_ubbconfig := -lconfig
 SYS_qspace    := -ldb-5.3
 SYS_console   := -ledit

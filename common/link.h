@@ -1,5 +1,5 @@
 /*
- * link - sockets between processes.  The only code that knows ZeroMQ and its protocol.
+ * link - sockets between processes.  The only code that knows their protocol, which is ZeroMQ's.
  *
  * A server binds one endpoint and answers many clients; a client connects to one server and may have many requests in
  * flight.  A message is a header frame and at most one body frame.  Endpoints are "ipc://PATH" or "tcp://HOST:PORT".
@@ -36,7 +36,7 @@ struct link_msg {			/* one received message; not to be copied: head and body may
 	const uint8_t *head; size_t head_len;
 	const uint8_t *body; size_t body_len;
 	bool has_body;
-	uint64_t opaque[24];		/* link's own: the frames that head and body point into */
+	uint64_t opaque[40];		/* link's own: what head and body point into, and who sent it */
 };
 void link_msg_done(struct link_msg *m);		/* gives the memory back; harmless twice */
 /* Who sent it, for a log line: "process 123 of user 1000", or an address. */

@@ -1,21 +1,17 @@
 /*
- * link - the client's end: a plain socket on which we speak ZeroMQ's protocol to the server's ROUTER.
- *
- * libzmq's own client would wake two threads more for each round trip, and they are most of its price (DESIGN.md).  It
- * would also need a second socket to tell that the server died, threads in every program, and care at exit and fork.
+ * link - the client's end: a DEALER of ZeroMQ's protocol on a plain socket.
  *
  *             connect        both greetings, READY           end of file, error, silence
  *     ABSENT ---------> HELLO ------------------> UP ------------------------------------> GONE
  *        ^                |
  *        '----------------'  refused, or it ended: a send tries again until its deadline
  *
- * A server that hangs is noticed by who waits: after half a second without a byte it sends PING, which ZeroMQ's thread
- * in the server answers however busy the server is.
+ * A server that hangs is noticed by who waits: after half a second without a byte it sends PING, which the
+ * server's keeper answers however busy the server is.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -37,19 +33,15 @@ enum { BUFFER = 16384, RETRY_US = 20000 };	/* RETRY: while the server is not the
 enum state { ABSENT, HELLO, UP, GONE };
 
 struct link_client {
+	struct link_stream in;		/* first: obey() finds us by it */
 	enum state state;
 	int fd;				/* -1 while ABSENT */
 	unsigned generation;		/* of the fork that it was made after */
 	int64_t heard_us, pinged_us;	/* last byte (or request) seen; PING sent since then, or 0 */
-	bool greeted, complete;		/* the peer's greeting is read; head and body are a whole message */
-	zmq_msg_t head, body;		/* the message that is coming in */
-	int parts;			/* frames of it that are whole */
-	zmq_msg_t *into;		/* the frame that is coming in; NULL: between frames, or it is skipped */
-	uint8_t flags;
-	uint64_t left;			/* of that frame */
+	bool asked;			/* just now: nothing was looked for since */
 	size_t from, to;		/* what is unread in buffer */
-	uint8_t buffer[BUFFER];
 	char endpoint[256];
+	uint8_t buffer[BUFFER];
 };
 
 /* --- a child of fork does not keep its parent's connections open: else no server would see the parent die --- */
@@ -88,41 +80,24 @@ connections_survive_fork(void)
 
 /* --- opening and closing --- */
 
+static int obey(struct link_stream *in, const uint8_t *body, size_t n);
+
 int
 link_client_open(const char *endpoint, struct link_client **out)
 {
 	struct link_client *c;
 
 	*out = NULL;
-	if (link_check_path(endpoint) != 0)
+	if (link_address_check(endpoint) != 0)
 		return LINK_FAIL;
-	if ((strncmp(endpoint, "ipc://", 6) != 0 && strncmp(endpoint, "tcp://", 6) != 0) ||
-	    strlen(endpoint) >= sizeof c->endpoint) {
-		errno = EINVAL;
-		return LINK_FAIL;
-	}
 	if ((c = malloc(sizeof *c)) == NULL)
 		return LINK_FAIL;
 	memset(c, 0, offsetof(struct link_client, buffer));
 	snprintf(c->endpoint, sizeof c->endpoint, "%s", endpoint);
 	c->fd = -1;
-	zmq_msg_init(&c->head);
-	zmq_msg_init(&c->body);
+	link_stream_init(&c->in, obey);
 	*out = c;
 	return LINK_OK;
-}
-
-static void
-message_forget(struct link_client *c)
-{
-	zmq_msg_close(&c->head);
-	zmq_msg_close(&c->body);
-	zmq_msg_init(&c->head);
-	zmq_msg_init(&c->body);
-	c->parts = 0;
-	c->into = NULL;
-	c->left = 0;
-	c->complete = false;
 }
 
 static void
@@ -135,8 +110,9 @@ hang_up(struct link_client *c)
 	c->fd = -1;
 	c->state = ABSENT;
 	c->from = c->to = 0;
-	c->greeted = false;
-	message_forget(c);
+	c->asked = false;
+	link_stream_done(&c->in);
+	link_stream_init(&c->in, obey);
 }
 
 void
@@ -157,35 +133,17 @@ send_aside(struct link_client *c, const uint8_t *p, size_t n)
 		c->heard_us = 0;	/* it shows at the next read */
 }
 
-static int	/* The next frame's header has been read: where its bytes go.  -1: nonsense. */
-frame_begin(struct link_client *c, uint64_t length)
+static int	/* a command */
+obey(struct link_stream *in, const uint8_t *body, size_t n)
 {
-	size_t most = c->flags & ZMTP_COMMAND ? ZMTP_COMMAND_MAX : LINK_MAX_MESSAGE;
-
-	if (length > most || (c->flags & (ZMTP_COMMAND | ZMTP_MORE)) == (ZMTP_COMMAND | ZMTP_MORE))
-		return -1;
-	if (c->state == HELLO && !(c->flags & ZMTP_COMMAND))
-		return -1;	/* READY comes first */
-	c->left = length;
-	c->into = c->flags & ZMTP_COMMAND || c->parts >= 2 ? NULL : c->parts == 0 ? &c->head : &c->body;
-	if (c->into == NULL)
-		return 0;
-	zmq_msg_close(c->into);
-	if (zmq_msg_init_size(c->into, length) == 0)
-		return 0;
-	zmq_msg_init(c->into);
-	return -1;
-}
-
-static int	/* a command whose bytes are all in the buffer */
-obey(struct link_client *c, const uint8_t *body, size_t n)
-{
+	struct link_client *c = (struct link_client *)(void *)in;
 	uint8_t answer[32];
 
 	switch (zmtp_command(body, n)) {
 	case ZMTP_READY:
 		if (c->state == HELLO)
 			c->state = UP;
+		in->ready = true;
 		return 0;
 	case ZMTP_PING:
 		if ((n = zmtp_pong(answer, body, n)) > 0)
@@ -201,88 +159,40 @@ obey(struct link_client *c, const uint8_t *body, size_t n)
 static int	/* Use what is in the buffer.  1: a message is whole; 0: more is needed; -1: nonsense. */
 digest(struct link_client *c)
 {
-	uint64_t length;
-	size_t n;
-	int rc;
+	ssize_t n = link_stream_feed(&c->in, c->buffer + c->from, c->to - c->from);
 
-	while (!c->complete) {
-		if (!c->greeted) {
-			if (c->to - c->from < ZMTP_GREETING)
-				return 0;
-			if (!zmtp_greeting_good(c->buffer + c->from))
-				return -1;
-			c->from += ZMTP_GREETING;
-			c->greeted = true;
-		}
-		if (c->left == 0 && c->into == NULL) {	/* between frames */
-			if ((rc = zmtp_header_read(c->buffer + c->from, c->to - c->from, &c->flags, &length)) <= 0)
-				return rc;
-			if (c->flags & ZMTP_COMMAND && length <= ZMTP_COMMAND_MAX && c->to - c->from < (size_t)rc + length)
-				return 0;	/* commands are read in one piece */
-			c->from += (size_t)rc;
-			if (frame_begin(c, length) != 0)
-				return -1;
-			if (c->flags & ZMTP_COMMAND) {
-				if (obey(c, c->buffer + c->from, length) != 0)
-					return -1;
-				c->from += length;
-				c->left = 0;
-				continue;
-			}
-		}
-		n = c->to - c->from < c->left ? c->to - c->from : (size_t)c->left;
-		if (n > 0 && c->into != NULL)
-			memcpy((uint8_t *)zmq_msg_data(c->into) + (zmq_msg_size(c->into) - c->left), c->buffer + c->from, n);
-		c->from += n;
-		c->left -= n;
-		if (c->left > 0)
-			return 0;
-		c->into = NULL;
-		c->parts++;
-		c->complete = (c->flags & ZMTP_MORE) == 0;
-	}
-	return 1;
+	if (n < 0)
+		return -1;
+	c->from += (size_t)n;
+	return c->in.complete;
 }
 
 static int	/* One read(2).  LINK_OK: something came; LINK_TIMEOUT: nothing there; LINK_GONE. */
 drink(struct link_client *c)
 {
-	uint8_t *to = c->buffer + c->to;
-	size_t room = BUFFER - c->to;
-	bool straight = c->from == c->to && c->into != NULL && c->left >= BUFFER;	/* into the body, without a copy */
+	uint8_t *to = c->buffer;
+	size_t straight = c->from == c->to ? link_stream_room(&c->in, &to) : 0;	/* into the body, without a copy */
 	ssize_t n;
 
-	if (straight) {
-		to = (uint8_t *)zmq_msg_data(c->into) + (zmq_msg_size(c->into) - c->left);
-		room = (size_t)c->left;
-	} else if (c->from == c->to) {
-		c->from = c->to = 0;
-		to = c->buffer;
-		room = BUFFER;
-	} else if (room < BUFFER / 2) {
-		memmove(c->buffer, c->buffer + c->from, c->to - c->from);
-		c->to -= c->from;
-		c->from = 0;
-		to = c->buffer + c->to;
-		room = BUFFER - c->to;
-	}
-	do
-		n = recv(c->fd, to, room, MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
+	c->from = c->to = 0;	/* all was used */
+	n = recv(c->fd, to, straight > 0 ? straight : BUFFER, MSG_DONTWAIT);
+	if (n < 0 && errno == ECONNRESET)	/* it ended with our bytes unread; what it sent is behind that */
+		n = recv(c->fd, to, straight > 0 ? straight : BUFFER, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return LINK_TIMEOUT;
 	if (n <= 0)
 		return LINK_GONE;
 	c->heard_us = clock_mono_us();
 	c->pinged_us = 0;
-	if (straight)
-		c->left -= (uint64_t)n;
-	else
-		c->to += (size_t)n;
+	c->asked = false;
+	if (straight == 0)
+		c->to = (size_t)n;
+	else if (link_stream_got(&c->in, (size_t)n) != 0)
+		return LINK_GONE;
 	return LINK_OK;
 }
 
-static int	/* LINK_OK: a message is whole; LINK_TIMEOUT: not yet; LINK_GONE: the connection is over */
+static int	/* LINK_OK: a message is whole; LINK_TIMEOUT: not yet; LINK_GONE: the connection is over. */
 advance(struct link_client *c)
 {
 	int rc;
@@ -290,17 +200,10 @@ advance(struct link_client *c)
 	if (c->state == ABSENT)
 		return LINK_TIMEOUT;
 	for (;;) {
-		if (c->state == GONE && !c->complete)
+		if ((rc = c->state == GONE ? c->in.complete : digest(c)) > 0)
+			return LINK_OK;
+		if (c->state == GONE)
 			return LINK_GONE;
-		if (c->into != NULL && c->left == 0) {	/* its last byte was read straight into it */
-			c->into = NULL;
-			c->parts++;
-			c->complete = (c->flags & ZMTP_MORE) == 0;
-		}
-		if (c->complete)
-			return LINK_OK;
-		if ((rc = digest(c)) > 0)
-			return LINK_OK;
 		if (rc < 0) {
 			ulog("LIBATMIQ_CAT:102: WARN: The server on %s does not speak our protocol; the connection is closed",
 			    c->endpoint);
@@ -364,18 +267,9 @@ dial_ipc(const char *path)
 static int
 dial_tcp(const char *where)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV }, *list = NULL;
-	const char *colon = strrchr(where, ':');
-	char host[256];
+	struct addrinfo *list = link_address_tcp(where, false);
 	int fd = -1, on = 1;
 
-	if (colon == NULL || colon == where || (size_t)(colon - where) >= sizeof host)
-		return -1;
-	snprintf(host, sizeof host, "%.*s", (int)(colon - where), where);
-	if (host[0] == '[' && host[strlen(host) - 1] == ']')
-		snprintf(host, sizeof host, "%.*s", (int)(colon - where) - 2, where + 1);
-	if (getaddrinfo(host, colon + 1, &hints, &list) != 0)
-		return -1;
 	for (struct addrinfo *a = list; a != NULL && fd < 0; a = a->ai_next) {
 		if ((fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol)) < 0)
 			continue;
@@ -386,7 +280,8 @@ dial_tcp(const char *where)
 			fd = -1;
 		}
 	}
-	freeaddrinfo(list);
+	if (list != NULL)
+		freeaddrinfo(list);
 	return fd;
 }
 
@@ -431,21 +326,6 @@ connect_by(struct link_client *c, int64_t deadline_us)
 
 /* --- sending --- */
 
-static int	/* Takes n bytes off the front of the list; how many entries are left. */
-iov_advance(struct iovec *v, int count, size_t n)
-{
-	int first = 0;
-
-	while (first < count && n >= v[first].iov_len)
-		n -= v[first++].iov_len;
-	if (first < count) {
-		v[first].iov_base = (uint8_t *)v[first].iov_base + n;
-		v[first].iov_len -= n;
-	}
-	memmove(v, v + first, (size_t)(count - first) * sizeof *v);
-	return count - first;
-}
-
 static bool	/* Over a network a first send may go to one who left; look whether the end has come. */
 has_ended(struct link_client *c)
 {
@@ -479,7 +359,7 @@ send_all(struct link_client *c, struct iovec *v, int count, const struct link_ha
 	while (count > 0) {
 		m.msg_iovlen = (size_t)count;
 		if ((n = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT)) >= 0) {
-			if ((count = iov_advance(v, count, (size_t)n)) > 0 && n > 0) {
+			if ((count = link_iov_advance(v, count, (size_t)n)) > 0 && n > 0) {
 				begun = true;
 				until = sooner(rest, from_now(haste->stall_us));
 			}
@@ -527,6 +407,7 @@ link_client_send_by(struct link_client *c, const void *head, size_t head_len, co
 		rc = send_all(c, v, count, haste);
 		if (rc == LINK_OK && c->pinged_us == 0)
 			c->heard_us = clock_mono_us();	/* its silence counts from here */
+		c->asked = rc == LINK_OK;
 	}
 	link_body_drop(body);
 	return rc;
@@ -546,26 +427,20 @@ link_client_send(struct link_client *c, const void *head, size_t head_len, const
 static int	/* Hand the whole message over.  LINK_TIMEOUT: it was none of ours, and is dropped. */
 deliver(struct link_client *c, struct link_msg *m)
 {
-	struct link_frames *f = link_frames(m);
-	int parts = c->parts;
+	int parts;
 
-	zmq_msg_init(&f->head);
-	zmq_msg_init(&f->body);
-	zmq_msg_move(&f->head, &c->head);
-	zmq_msg_move(&f->body, &c->body);
-	message_forget(c);
-	f->live = 1;
-	m->head = zmq_msg_data(&f->head);
-	m->head_len = zmq_msg_size(&f->head);
-	m->has_body = parts > 1;
-	m->body = m->has_body ? zmq_msg_data(&f->body) : NULL;
-	m->body_len = m->has_body ? zmq_msg_size(&f->body) : 0;
-	if (parts <= 2 && m->head_len > 0)
+	if (link_stream_take(&c->in, m, &parts) == LINK_OK)
 		return LINK_OK;
 	ulog("LIBATMIQ_CAT:102: WARN: Dropped a message of %d frames from the server on %s: a reply is a header and at "
 	    "most a body", parts, c->endpoint);
-	link_msg_done(m);
 	return LINK_TIMEOUT;
+}
+
+static bool	/* to look for a message now: nothing is here, and the request has hardly arrived */
+hopeless(const struct link_client *c, int64_t deadline_us)
+{
+	return c->asked && c->state == UP && (deadline_us == LINK_FOREVER || deadline_us - clock_mono_us() > LINK_SPIN_US) &&
+	    c->from == c->to && !c->in.complete && c->in.at == STREAM_HEADER;
 }
 
 int
@@ -573,15 +448,15 @@ link_client_recv(struct link_client *c, struct link_msg *m, int64_t deadline_us)
 {
 	int rc;
 
-	link_frames(m)->live = 0;
-	m->peer.n = 0;
+	link_msg_none(m);
 	do {
-		if ((rc = advance(c)) == LINK_OK && (rc = deliver(c, m)) == LINK_OK)
+		rc = LINK_TIMEOUT;
+		if (!hopeless(c, deadline_us) && (rc = advance(c)) == LINK_OK && (rc = deliver(c, m)) == LINK_OK)
 			return LINK_OK;
+		c->asked = false;
 		if (rc == LINK_TIMEOUT)
 			rc = wait_for_more(c, deadline_us);
 	} while (rc == LINK_OK);
-	link_msg_done(m);
 	return rc;
 }
 

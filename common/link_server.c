@@ -1,251 +1,145 @@
 /*
- * link - the server's end: a ROUTER socket.
+ * link - the server's end: ZeroMQ's ROUTER, as far as our clients need one.
+ *
+ * One thread, the server's own, reads and writes: it looks which connections have something (epoll), reads one, and
+ * hands out its messages one by one.  The keeper (link_keeper.c) stands in while that thread is busy elsewhere.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "clock.h"
-#include "link_impl.h"
+#include "link_server_impl.h"
 #include "ulog.h"
 
-#define LINGER_MS 500		/* for replies under way, at the close */
+#define LINGER_US 500000		/* for replies under way, at the close */
 #define COMPLAIN_EVERY_US 1000000
-#define LOOK_EVERY_US 1000000		/* is the socket file still there? */
-#define TOUCH_EVERY_US INT64_C(600000000)	/* so that nothing that clears away what is old takes it */
+enum { STRAIGHT_MAX = 262144 };		/* of one body, before others have their turn */
 
-struct link_server {
-	void *ctx, *socket;
-	int fd;
-	unsigned generation;
-	struct link_debts *debts;
-	int64_t complained_us;	/* when the last line about nonsense was written */
-	unsigned long unsaid;	/* dropped since without a line */
-	char endpoint[256];
-	const char *path;	/* of the socket file, in endpoint; NULL: none, or not bound yet */
-	dev_t dev;		/* and which file it was */
-	ino_t ino;
-	unsigned perm;
-	uid_t dir_owner;	/* of the directory it was made in */
-	int64_t look_us, touch_us;	/* when that is due; look_us LINK_FOREVER: there is no file */
-	bool lost;		/* the file is gone and could not be made again yet: was said */
-};
+static void
+enter(struct link_server *s)
+{
+	atomic_fetch_add_explicit(&s->visits, 1, memory_order_relaxed);
+	pthread_mutex_lock(&s->lock);
+}
+
+static void
+leave(struct link_server *s)
+{
+	pthread_mutex_unlock(&s->lock);
+}
 
 /* --- opening and closing --- */
-
-static int
-set_options(void *socket)
-{
-	int64_t max = LINK_MAX_MESSAGE;
-
-	if (link_set_int(socket, ZMQ_ROUTER_MANDATORY, 1) != 0 || link_set_int(socket, ZMQ_SNDHWM, LINK_HWM) != 0 ||
-	    link_set_int(socket, ZMQ_RCVHWM, LINK_HWM) != 0 || link_set_int(socket, ZMQ_LINGER, LINGER_MS) != 0 ||
-	    link_set_int(socket, ZMQ_BACKLOG, 1024) != 0)
-		return -1;
-	if (zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max, sizeof max) != 0)
-		return -1;
-	/* No heartbeats from here: a client answers only while it waits for something.  One whose process ends, ends its
-	 * connection; over a network the kernel asks. */
-	return link_set_int(socket, ZMQ_TCP_KEEPALIVE, 1);
-}
-
-static bool	/* A zombie listens no more. */
-process_lives(pid_t pid)
-{
-	char path[64], text[512], *state;
-	FILE *f;
-	size_t n;
-
-	snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
-	if ((f = fopen(path, "re")) == NULL)
-		return false;
-	n = fread(text, 1, sizeof text - 1, f);
-	fclose(f);
-	text[n] = '\0';
-	return (state = strrchr(text, ')')) != NULL && strlen(state) > 2 && state[2] != 'Z';
-}
-
-/* Who made the socket, if that process lives: a child of it that did not exec may hold the socket, and hears nothing. */
-static pid_t
-listener(const char *path)
-{
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	struct ucred who = { .pid = 0 };
-	socklen_t size = sizeof who;
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
-	if (fd < 0)
-		return 0;
-	if (connect(fd, (struct sockaddr *)&a, sizeof a) != 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0)
-		who.pid = 0;
-	close(fd);
-	return who.pid > 0 && process_lives(who.pid) ? who.pid : 0;
-}
-
-static int	/* Only a socket file that nobody listens at may be replaced. */
-check_leftover(const char *path)
-{
-	struct stat st;
-
-	if (lstat(path, &st) != 0)
-		return 0;
-	if (!S_ISSOCK(st.st_mode)) {
-		errno = EEXIST;
-		return -1;
-	}
-	if (listener(path) != 0) {
-		errno = EADDRINUSE;
-		return -1;
-	}
-	return 0;
-}
-
-static int
-own_file(struct link_server *s)
-{
-	struct stat st;
-
-	s->path = s->endpoint + 6;
-	if (chmod(s->path, s->perm & 0777) != 0 || lstat(s->path, &st) != 0)
-		return -1;
-	s->dev = st.st_dev;
-	s->ino = st.st_ino;
-	s->look_us = clock_mono_us() + LOOK_EVERY_US;
-	s->touch_us = clock_mono_us() + TOUCH_EVERY_US;
-	return 0;
-}
-
-static const char *	/* of the socket file; in buf */
-directory(const struct link_server *s, char *buf, size_t size)
-{
-	const char *path = s->endpoint + 6, *slash = strrchr(path, '/');
-
-	if (slash == NULL)
-		return ".";
-	snprintf(buf, size, "%.*s", slash == path ? 1 : (int)(slash - path), path);
-	return buf;
-}
-
-/*
- * Somebody took the file away: it is made anew, beside the connections that go on.  The old listener stays, for taking
- * it down would take the new file with it.  Not in a directory of somebody else's, and the directory itself is made by
- * BBL alone.
- */
-static void
-bind_again(struct link_server *s)
-{
-	char buf[256];
-	const char *dir = directory(s, buf, sizeof buf);
-
-	if (link_rundir_check(dir, s->dir_owner) == 0 && zmq_bind(s->socket, s->endpoint) == 0 && own_file(s) == 0) {
-		ulog("LIBATMIQ_CAT:104: WARN: The socket file %s was taken away; made again", s->path);
-		s->lost = false;
-	} else if (!s->lost) {
-		ulog("LIBATMIQ_CAT:105: WARN: The socket file %s was taken away and cannot be made again yet: %s", s->path,
-		    strerror(errno));
-		s->lost = true;
-	}
-}
-
-void
-link_server_look(struct link_server *s, bool at_once)
-{
-	int64_t now = s->look_us == LINK_FOREVER ? 0 : clock_mono_us();
-	struct stat st;
-
-	if (s->look_us == LINK_FOREVER || (now < s->look_us && !at_once) || s->generation != link_generation())
-		return;
-	s->look_us = now + LOOK_EVERY_US;
-	if (lstat(s->path, &st) != 0) {
-		if (errno == ENOENT)
-			bind_again(s);
-	} else if (now >= s->touch_us && st.st_dev == s->dev && st.st_ino == s->ino) {
-		(void)utimensat(AT_FDCWD, s->path, NULL, AT_SYMLINK_NOFOLLOW);
-		s->touch_us = now + TOUCH_EVERY_US;
-	}
-}
-
-int64_t
-link_server_next_look(const struct link_server *s)
-{
-	return s->look_us;
-}
-
-static void	/* unless it is another's by now, who took over while we were ending */
-remove_file(const struct link_server *s)
-{
-	struct stat st;
-
-	if (s->path != NULL && lstat(s->path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino)
-		unlink(s->path);
-}
 
 int
 link_server_open(const char *endpoint, unsigned perm, struct link_server **out)
 {
-	struct link_server *s = NULL;
-	const char *path = strncmp(endpoint, "ipc://", 6) == 0 && endpoint[6] != '@' ? endpoint + 6 : NULL;
-	int saved, rc = LINK_FAIL;
-	char buf[256];
-	struct stat st;
+	struct link_server *s;
+	int saved;
 
 	*out = NULL;
-	if (link_check_path(endpoint) != 0 || (path != NULL && check_leftover(path) != 0))
-		goto done;
-	if ((s = calloc(1, sizeof *s)) == NULL || (s->debts = link_debts_new()) == NULL)
-		goto done;
+	if (link_address_check(endpoint) != 0)
+		return LINK_FAIL;
+	if ((s = malloc(sizeof *s)) == NULL)
+		return LINK_FAIL;
+	memset(s, 0, offsetof(struct link_server, input));
 	snprintf(s->endpoint, sizeof s->endpoint, "%s", endpoint);
+	pthread_mutex_init(&s->lock, NULL);
 	s->generation = link_generation();
 	s->perm = perm;
 	s->look_us = LINK_FOREVER;
-	if (path != NULL && stat(directory(s, buf, sizeof buf), &st) == 0)
-		s->dir_owner = st.st_uid;
-	if ((s->ctx = link_context_new()) == NULL || (s->socket = zmq_socket(s->ctx, ZMQ_ROUTER)) == NULL)
-		goto done;
-	if (set_options(s->socket) != 0 || (s->fd = link_socket_fd(s->socket)) < 0)
-		goto done;
-	if (zmq_bind(s->socket, endpoint) != 0)
-		goto done;
-	if (path != NULL && own_file(s) != 0)
-		goto done;
-	*out = s;
-	s = NULL;
-	rc = LINK_OK;
-done:
+	s->listener = s->keeper_stop = -1;
+	s->backlog_end = &s->backlog;
+	if ((s->ep = epoll_create1(EPOLL_CLOEXEC)) >= 0 && link_listen_open(s) == 0 && link_keeper_start(s) == 0) {
+		*out = s;
+		return LINK_OK;
+	}
 	saved = errno;
 	link_server_close(s);
 	errno = saved;
-	return rc;
+	return LINK_FAIL;
+}
+
+static bool	/* Somebody has not read all that was sent to it. */
+is_owed(const struct link_server *s)
+{
+	for (uint32_t i = 0; i < s->n_slots; i++)
+		if (s->slot[i].p != NULL && s->slot[i].p->out != NULL)
+			return true;
+	return false;
+}
+
+static void	/* Replies under way get a moment.  What still comes in is thrown away: unread it would take them along. */
+farewell(struct link_server *s)
+{
+	int64_t until = clock_mono_us() + LINGER_US, now;
+	struct peer *p;
+
+	while (is_owed(s) && (now = clock_mono_us()) < until) {
+		int n = epoll_wait(s->ep, s->events, EVENTS, (int)((until - now) / 1000) + 1);
+
+		for (int i = 0; i < n; i++) {
+			uint64_t name = s->events[i].data.u64;
+
+			if ((p = link_peer_at(s, (uint32_t)name, (uint32_t)(name >> 32))) == NULL)
+				continue;
+			(void)link_peer_flush(p);
+			if (recv(p->fd, s->input, INPUT, MSG_DONTWAIT) == 0 || p->deaf)
+				link_peer_close(p);
+		}
+	}
+	for (uint32_t i = 0; i < s->n_slots; i++)
+		if ((p = s->slot[i].p) != NULL)
+			while (recv(p->fd, s->input, INPUT, MSG_DONTWAIT) > 0 && clock_mono_us() < until)
+				;
+}
+
+static void	/* In a child: its copies of the descriptors, and its copy of the memory; nobody else notices. */
+forget(struct link_server *s)
+{
+	for (uint32_t i = 0; i < s->n_slots; i++)
+		if (s->slot[i].p != NULL)
+			close(s->slot[i].p->fd);
+	if (s->listener >= 0)
+		close(s->listener);
 }
 
 void
 link_server_close(struct link_server *s)
 {
+	struct backlog *b;
+
 	if (s == NULL)
 		return;
 	if (s->generation == link_generation()) {
-		remove_file(s);
-		if (s->socket != NULL)
-			zmq_close(s->socket);
-		while (s->ctx != NULL && zmq_ctx_term(s->ctx) != 0 && errno == EINTR)
-			;	/* waits for LINGER_MS at most */
+		link_keeper_stop(s);
+		link_listen_close(s);
+		farewell(s);
+		link_peers_close(s);
+	} else {
+		forget(s);
 	}
-	link_debts_free(s->debts);
+	while ((b = s->backlog) != NULL) {
+		s->backlog = b->next;
+		link_msg_done(&b->m);
+		free(b);
+	}
+	if (s->keeper_stop >= 0)
+		close(s->keeper_stop);
+	if (s->ep >= 0)
+		close(s->ep);
+	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
 /* --- receiving --- */
 
 static void	/* One line a second at most, or a hostile peer fills the disk. */
-complain(struct link_server *s, const struct link_msg *m, int parts)
+complain(struct link_server *s, const struct peer *p, int parts)
 {
 	int64_t now = clock_mono_us();
 	char who[128];
@@ -254,100 +148,277 @@ complain(struct link_server *s, const struct link_msg *m, int parts)
 		s->unsaid++;
 		return;
 	}
-	link_msg_peer_name(m, who, sizeof who);
-	ulog("LIBATMIQ_CAT:101: WARN: Dropped a message of %d frames from %s on %s: a request is a header and at most "
-	    "a body (%lu more dropped since the last such line)", parts, who, s->endpoint, s->unsaid);
+	link_who_name(&p->who, who, sizeof who);
+	if (parts > 0)
+		ulog("LIBATMIQ_CAT:101: WARN: Dropped a message of %d frames from %s on %s: a request is a header and at "
+		    "most a body (%lu more dropped since the last such line)", parts, who, s->endpoint, s->unsaid);
+	else
+		ulog("LIBATMIQ_CAT:107: WARN: Closed the connection of %s on %s: what it sent is not our protocol (%lu more "
+		    "dropped since the last such line)", who, s->endpoint, s->unsaid);
 	s->complained_us = now;
 	s->unsaid = 0;
 }
 
-static int	/* the peer's name frame */
-recv_peer(struct link_server *s, struct link_peer *peer)
+static void
+peer_name(struct link_peer *to, const struct peer *p)
 {
-	int n = zmq_recv(s->socket, peer->id, sizeof peer->id, ZMQ_DONTWAIT);
-
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? LINK_TIMEOUT : LINK_FAIL;
-	peer->n = (uint8_t)n;
-	return LINK_OK;
+	to->n = sizeof p->slot + sizeof p->generation;
+	memcpy(to->id, &p->slot, sizeof p->slot);
+	memcpy(to->id + sizeof p->slot, &p->generation, sizeof p->generation);
 }
 
-static int	/* the next good message, without waiting */
-take(struct link_server *s, struct link_msg *m)
+static struct peer *
+peer_named(struct link_server *s, const struct link_peer *name)
 {
-	int rc, parts;
+	uint32_t slot, generation;
+
+	memcpy(&slot, name->id, sizeof slot);
+	memcpy(&generation, name->id + sizeof slot, sizeof generation);
+	return name->n == sizeof slot + sizeof generation ? link_peer_at(s, slot, generation) : NULL;
+}
+
+static bool	/* A good message of who is being read.  False: what was read of it is used up, or it is closed. */
+digest(struct link_server *s, struct link_msg *m)
+{
+	struct peer *p = s->reading;
+	ssize_t n;
+	int parts;
 
 	for (;;) {
-		if ((rc = recv_peer(s, &m->peer)) != LINK_OK)
-			return rc;
-		if ((rc = link_frames_recv(s->socket, m, &parts)) == LINK_OK && m->peer.n <= sizeof m->peer.id)
-			return LINK_OK;
-		if (rc == LINK_OK || (rc == LINK_FAIL && errno == EPROTO))
-			complain(s, m, parts);
-		link_msg_done(m);
+		n = link_stream_feed(&p->in, s->input + s->from, s->to - s->from);
+		if (n < 0) {
+			complain(s, p, 0);
+			link_peer_close(p);
+			return false;
+		}
+		s->from += (size_t)n;
+		if (!p->in.complete) {
+			s->reading = NULL;
+			return false;
+		}
+		if (link_stream_take(&p->in, m, &parts) != LINK_OK) {
+			complain(s, p, parts);
+			continue;
+		}
+		peer_name(&m->peer, p);
+		link_frames(m)->who = p->who;
+		return true;
 	}
+}
+
+static void	/* One read(2). */
+drink(struct link_server *s, struct peer *p)
+{
+	uint8_t *to = s->input;
+	size_t straight = link_stream_room(&p->in, &to);	/* into the body, without a copy */
+	size_t room = straight == 0 ? INPUT : straight < STRAIGHT_MAX ? straight : STRAIGHT_MAX;
+	ssize_t n = recv(p->fd, to, room, MSG_DONTWAIT);
+
+	if (n < 0 && errno == ECONNRESET)	/* it ended with our bytes unread; what it sent may be behind that */
+		n = recv(p->fd, to, room, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+		return;
+	if (n <= 0 || (straight > 0 && link_stream_got(&p->in, (size_t)n) != 0)) {
+		link_peer_close(p);
+		return;
+	}
+	s->reading = p;
+	s->from = 0;
+	s->to = straight > 0 ? 0 : (size_t)n;
+}
+
+static bool	/* It has sent enough that nobody took. */
+is_full(const struct peer *p)
+{
+	return p->untaken >= LINK_PEER_MESSAGES || p->untaken_bytes >= LINK_PEER_BYTES;
+}
+
+static void
+attend(struct link_server *s, const struct epoll_event *e)
+{
+	struct peer *p;
+
+	if (e->data.u64 == UINT64_MAX) {
+		link_peers_accept(s);
+		return;
+	}
+	p = link_peer_at(s, (uint32_t)e->data.u64, (uint32_t)(e->data.u64 >> 32));
+	if (p == NULL)
+		return;
+	if (e->events & EPOLLOUT)
+		(void)link_peer_flush(p);
+	if ((e->events & ~(uint32_t)EPOLLOUT) == 0)
+		return;
+	if (!is_full(p)) {
+		drink(s, p);
+	} else if (!p->in_unwatched) {
+		p->in_unwatched = true;
+		link_peer_watch(p);
+	}
+}
+
+int
+link_server_take(struct link_server *s, struct link_msg *m)
+{
+	bool looked = false;
+
+	for (;;) {
+		if (s->reading != NULL && digest(s, m))
+			return LINK_OK;
+		if (s->event == s->n_events) {
+			if (looked)
+				return LINK_TIMEOUT;
+			looked = true;
+			s->event = 0;
+			if ((s->n_events = epoll_wait(s->ep, s->events, EVENTS, 0)) <= 0) {
+				s->n_events = 0;
+				return LINK_TIMEOUT;
+			}
+		}
+		attend(s, &s->events[s->event++]);
+	}
+}
+
+int
+link_server_keep(struct link_server *s, struct link_msg *m)
+{
+	struct backlog *b = malloc(sizeof *b);
+	struct peer *p = peer_named(s, &m->peer);
+
+	if (b == NULL) {	/* its sender hears nothing, and gives up in time */
+		link_msg_done(m);
+		return -1;
+	}
+	b->next = NULL;
+	link_msg_move(&b->m, m);
+	*s->backlog_end = b;
+	s->backlog_end = &b->next;
+	if (p != NULL) {
+		p->untaken++;
+		p->untaken_bytes += b->m.head_len + b->m.body_len;
+	}
+	return 0;
+}
+
+static void
+backlog_take(struct link_server *s, struct link_msg *m)
+{
+	struct backlog *b = s->backlog;
+	struct peer *p = peer_named(s, &b->m.peer);
+
+	if ((s->backlog = b->next) == NULL)
+		s->backlog_end = &s->backlog;
+	if (p != NULL) {
+		p->untaken--;
+		p->untaken_bytes -= b->m.head_len + b->m.body_len;
+		if (p->in_unwatched && !is_full(p)) {
+			p->in_unwatched = false;
+			link_peer_watch(p);
+		}
+	}
+	link_msg_move(m, &b->m);
+	free(b);
+}
+
+static int	/* the next message, without waiting */
+next(struct link_server *s, struct link_msg *m)
+{
+	int rc = LINK_OK;
+
+	enter(s);
+	if (s->look_us != LINK_FOREVER)
+		link_listen_look(s, false);
+	link_peers_house(s);
+	if (s->backlog != NULL)
+		backlog_take(s, m);
+	else
+		rc = link_server_take(s, m);
+	leave(s);
+	return rc;
 }
 
 int
 link_server_recv(struct link_server *s, struct link_msg *m, int64_t deadline_us, int wake_fd)
 {
-	struct pollfd fds[2] = { { .fd = s->fd } };
+	struct pollfd fds[2] = { { .fd = s->ep } };
 	int rc;
 
-	link_frames(m)->live = 0;
-	do {
-		link_server_look(s, false);
-		rc = take(s, m);
-	} while (rc == LINK_TIMEOUT && (rc = link_pause(fds, 1, deadline_us, s->look_us, wake_fd)) == LINK_OK);
-	if (rc != LINK_OK)
-		link_msg_done(m);
+	link_msg_none(m);
+	while ((rc = next(s, m)) == LINK_TIMEOUT) {
+		link_server_asleep(s, true);
+		rc = link_pause(fds, 1, deadline_us, link_server_next_look(s), wake_fd);
+		link_server_asleep(s, false);
+		if (rc != LINK_OK)
+			break;
+	}
 	return rc;
 }
 
 /* --- answering --- */
 
-static int
-send_failed(void)
-{
-	return errno == EAGAIN || errno == EHOSTUNREACH ? LINK_GONE : LINK_FAIL;
-}
-
 int
 link_server_send(struct link_server *s, const struct link_peer *to, const void *head, size_t head_len,
     const struct link_body *body)
 {
-	zmq_msg_t frame;
-	int rc;
+	struct peer *p;
+	int rc = LINK_GONE;
 
-	if (body != NULL) {
-		if ((rc = link_body_frame(&frame, body, s->debts, to)) != LINK_OK)
-			return rc;
-	}
-	/* Only the first frame can be refused; what follows it goes where it went. */
-	if (zmq_send(s->socket, to->id, to->n, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0 ||
-	    zmq_send(s->socket, head, head_len, (body != NULL ? ZMQ_SNDMORE : 0) | ZMQ_DONTWAIT) < 0 ||
-	    (body != NULL && zmq_msg_send(&frame, s->socket, ZMQ_DONTWAIT) < 0)) {
-		rc = send_failed();
-		if (body != NULL)
-			zmq_msg_close(&frame);
-		return rc;
-	}
-	return LINK_OK;
+	enter(s);
+	if ((p = peer_named(s, to)) != NULL)
+		rc = link_peer_send(p, head, head_len, body);
+	else
+		link_body_drop(body);
+	leave(s);
+	return rc;
 }
 
-/* --- for link_wait() --- */
+/* --- the socket file; for link_wait() --- */
+
+void
+link_server_look(struct link_server *s, bool at_once)
+{
+	if (s->generation != link_generation())
+		return;
+	enter(s);
+	link_listen_look(s, at_once);
+	link_peers_house(s);
+	leave(s);
+}
+
+int64_t
+link_server_next_look(struct link_server *s)
+{
+	int64_t due;
+
+	pthread_mutex_lock(&s->lock);
+	due = link_peers_due(s);
+	due = s->look_us < due ? s->look_us : due;
+	pthread_mutex_unlock(&s->lock);
+	return due;
+}
+
+void
+link_server_asleep(struct link_server *s, bool yes)
+{
+	if (!yes)
+		atomic_fetch_add_explicit(&s->visits, 1, memory_order_relaxed);
+	atomic_store(&s->asleep, yes);
+}
 
 int
 link_server_fd(const struct link_server *s)
 {
-	return s->fd;
+	return s->ep;
 }
 
 bool
 link_server_ready(struct link_server *s)
 {
-	int events = 0;
-	size_t size = sizeof events;
+	struct link_msg m;
+	bool ready;
 
-	return zmq_getsockopt(s->socket, ZMQ_EVENTS, &events, &size) == 0 && (events & ZMQ_POLLIN) != 0;
+	enter(s);
+	ready = s->backlog != NULL || (link_server_take(s, &m) == LINK_OK && link_server_keep(s, &m) == 0);
+	leave(s);
+	return ready;
 }

@@ -1,12 +1,13 @@
 /*
  * link - waiting.
  *
- * ZeroMQ's descriptor, a server's, is edge-triggered: it tells once that a socket has news.  So every wait looks at the
- * socket first (which makes it take its news in), and sleeps only after it had nothing.
+ * Every wait looks first and sleeps only when there was nothing: what was read already is not told by a descriptor.
  */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #include "clock.h"
@@ -53,6 +54,21 @@ link_pause(struct pollfd *fds, int n, int64_t deadline_us, int64_t look_us, int 
 	return link_pause_for(fds, n, POLLIN, deadline_us, look_us, wake_fd);
 }
 
+int
+link_iov_advance(struct iovec *v, int count, size_t n)
+{
+	int first = 0;
+
+	while (first < count && n >= v[first].iov_len)
+		n -= v[first++].iov_len;
+	if (first < count) {
+		v[first].iov_base = (uint8_t *)v[first].iov_base + n;
+		v[first].iov_len -= n;
+	}
+	memmove(v, v + first, (size_t)(count - first) * sizeof *v);
+	return count - first;
+}
+
 static size_t
 mark_ready(struct link_wait *w, size_t n)
 {
@@ -81,6 +97,21 @@ look(struct link_wait *w, size_t n)
 	return due;
 }
 
+static int
+sleep_for_all(struct link_wait *w, size_t n, struct pollfd *fds, int nfds, int64_t deadline_us, int64_t due, int wake_fd)
+{
+	int rc;
+
+	for (size_t i = 0; i < n; i++)
+		if (w[i].server != NULL)
+			link_server_asleep(w[i].server, true);
+	rc = link_pause(fds, nfds, deadline_us, due, wake_fd);
+	for (size_t i = 0; i < n; i++)
+		if (w[i].server != NULL)
+			link_server_asleep(w[i].server, false);
+	return rc;
+}
+
 int
 link_wait(struct link_wait *w, size_t n, int64_t deadline_us, int wake_fd)
 {
@@ -99,7 +130,7 @@ link_wait(struct link_wait *w, size_t n, int64_t deadline_us, int wake_fd)
 	}
 	do
 		due = look(w, n);
-	while ((ready = mark_ready(w, n)) == 0 && (rc = link_pause(fds, nfds, deadline_us, due, wake_fd)) == LINK_OK);
+	while ((ready = mark_ready(w, n)) == 0 && (rc = sleep_for_all(w, n, fds, nfds, deadline_us, due, wake_fd)) == LINK_OK);
 	if (fds != few)
 		free(fds);
 	return ready > 0 ? (int)ready : rc == LINK_TIMEOUT ? 0 : rc;

@@ -4,6 +4,7 @@
 #include "zmtp.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "wirebuf.h"
 
@@ -22,18 +23,55 @@ command_frame(uint8_t *to, const char *name, const void *rest, size_t n)
 	return 2 + len + n;
 }
 
-size_t
-zmtp_hello(uint8_t *to)
+static size_t	/* metadata: of n bytes */
+hello(uint8_t *to, const void *metadata, size_t n)
 {
 	static const uint8_t signature[12] = { 0xff, [8] = 1, [9] = 0x7f, [10] = 3, [11] = 1 };
-	static const uint8_t metadata[] =
-	    "\013Socket-Type\0\0\0\006DEALER"
-	    "\010Identity\0\0\0";	/* and the NUL that C adds: a length of 0 */
 
 	memset(to, 0, ZMTP_GREETING);
 	memcpy(to, signature, sizeof signature);
 	memcpy(to + sizeof signature, mechanism, sizeof mechanism);
-	return ZMTP_GREETING + command_frame(to + ZMTP_GREETING, "\005READY", metadata, sizeof metadata);
+	return ZMTP_GREETING + command_frame(to + ZMTP_GREETING, "\005READY", metadata, n);
+}
+
+/* Behind the last name: the NUL that C adds is the last byte of its length, 0. */
+size_t
+zmtp_hello(uint8_t *to)
+{
+	static const uint8_t metadata[] = "\013Socket-Type\0\0\0\006DEALER\010Identity\0\0\0";
+
+	return hello(to, metadata, sizeof metadata);
+}
+
+size_t
+zmtp_hello_server(uint8_t *to)
+{
+	static const uint8_t metadata[] = "\013Socket-Type\0\0\0\006ROUTER\010Identity\0\0\0";
+
+	return hello(to, metadata, sizeof metadata);
+}
+
+bool
+zmtp_is_asker(const uint8_t *ready, size_t n)
+{
+	static const char *const askers[] = { "DEALER", "REQ", "ROUTER" };
+	struct rd r = { .p = ready, .left = n };
+
+	rd_view(&r, rd_u8(&r));		/* READY */
+	while (!r.bad && r.left > 0) {
+		uint8_t name_len = rd_u8(&r);
+		const uint8_t *name = rd_view(&r, name_len);
+		uint32_t len = rd_u32(&r);
+		const uint8_t *value = rd_view(&r, len);
+
+		if (r.bad || name_len != 11 || strncasecmp((const char *)name, "Socket-Type", 11) != 0)
+			continue;
+		for (size_t i = 0; i < sizeof askers / sizeof askers[0]; i++)
+			if (len == strlen(askers[i]) && memcmp(value, askers[i], len) == 0)
+				return true;
+		return false;
+	}
+	return false;
 }
 
 bool

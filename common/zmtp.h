@@ -1,6 +1,6 @@
 /*
- * zmtp - the few bytes of ZMTP 3.1 (ZeroMQ's protocol, RFC 37/ZMTP) that a client of our servers speaks by itself: NULL
- * security, socket type DEALER.  Frames only; no sockets here.
+ * zmtp - the few bytes of ZMTP 3.1 (ZeroMQ's protocol, RFC 37/ZMTP) that our clients and servers speak: NULL security,
+ * socket types DEALER and ROUTER.  Frames only; no sockets here.
  *
  *     greeting   64 bytes both ways, then each side's READY command
  *     frame      flags; length, 1 byte or, with LONG, 8 big-endian; that many bytes
@@ -16,7 +16,9 @@ enum { ZMTP_MORE = 1, ZMTP_LONG = 2, ZMTP_COMMAND = 4 };
 enum { ZMTP_GREETING = 64, ZMTP_HEADER_MAX = 9, ZMTP_HELLO_MAX = 128, ZMTP_COMMAND_MAX = 512 };
 
 /* Greeting and READY, as the first bytes of a connection.  to: ZMTP_HELLO_MAX bytes.  Returns their number. */
-size_t zmtp_hello(uint8_t *to);
+size_t zmtp_hello(uint8_t *to);			/* a client's, DEALER */
+size_t zmtp_hello_server(uint8_t *to);		/* a server's, ROUTER */
+bool zmtp_is_asker(const uint8_t *ready, size_t n);	/* a READY of n bytes says that it is of a type that asks a ROUTER */
 bool zmtp_greeting_good(const uint8_t greeting[ZMTP_GREETING]);	/* of a peer that we can talk to */
 
 size_t zmtp_header(uint8_t to[ZMTP_HEADER_MAX], uint8_t flags, size_t length);	/* LONG is set as needed.  Returns its size */

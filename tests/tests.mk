@@ -7,6 +7,8 @@ SOAKS   := $(patsubst tests/%.c,%,$(wildcard tests/soak_*.c))
 unit_of  = $(word 2,$(subst _, ,$(1)))
 # The ATMI binding takes char * where a program writes a string literal.
 $(B)/obj/tests/%: ALL_CFLAGS += -Wno-write-strings $(if $(SAN),-DTEST_SANFLAGS='"$(SANFLAGS)"')
+# A peer that is not ours, to see that we speak the protocol and not just a dialect.
+SYS_test_common_link := -lzmq
 TESTLIB := $(call objs,$(wildcard tests/given*.c tests/fault*.c))
 
 define unit_test
@@ -17,7 +19,7 @@ $(B)/obj/tests/$(1).o: tests/$(1).c
 $(B)/tests/$(1): $(B)/obj/tests/$(1).o $(call libs_of,$(call unit_of,$(1)))
 	@mkdir -p $$(@D)
 	@echo "  LINK  $$@"
-	$(Q)$$(CC) $$(SANFLAGS) -pthread -rdynamic -o $$@ $$^ $(call sys_of,$(call unit_of,$(1))) -lcunit
+	$(Q)$$(CC) $$(SANFLAGS) -pthread -rdynamic -o $$@ $$^ $(call sys_of,$(call unit_of,$(1))) $(SYS_$(1)) -lcunit
 endef
 $(foreach t,$(UNIT),$(eval $(call unit_test,$(t))))
 
