@@ -39,6 +39,7 @@ struct link_msg {			/* one received message; not to be copied: head and body may
 	uint64_t opaque[40];		/* link's own: what head and body point into, and who sent it */
 };
 void link_msg_done(struct link_msg *m);		/* gives the memory back; harmless twice */
+void link_msg_move(struct link_msg *to, struct link_msg *from);	/* the frames go along; `from` is empty then */
 /* Who sent it, for a log line: "process 123 of user 1000", or an address. */
 void link_msg_peer_name(const struct link_msg *m, char *out, size_t size);
 

@@ -45,7 +45,6 @@ link_frames(struct link_msg *m)
 }
 
 void link_msg_none(struct link_msg *m);	/* an empty one */
-void link_msg_move(struct link_msg *to, struct link_msg *from);	/* from is empty afterwards */
 void link_who_name(const struct link_who *who, char *out, size_t size);
 void link_body_drop(const struct link_body *body);	/* release without sending; NULL is fine */
 

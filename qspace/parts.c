@@ -361,7 +361,9 @@ qspace_spool_drop(struct spool *sp)
 {
 	if (sp == NULL)
 		return;
-	if (sp->qs->batch.open && sp->batch == sp->qs->batch.no)
+	if (sp->qs == NULL)		/* the space was closed */
+		free(sp);
+	else if (sp->qs->batch.open && sp->batch == sp->qs->batch.no)
 		sp->dropped = true;
 	else
 		spool_free(sp);
@@ -547,7 +549,10 @@ qspace_fetch_drop(struct fetch *f)
 {
 	if (f == NULL)
 		return;
-	if (f->qs->batch.open) {
+	if (f->qs == NULL) {		/* the space was closed */
+		qmsg_free(f->m);
+		free(f);
+	} else if (f->qs->batch.open) {
 		fetch_touch(f);
 		f->dropped = true;
 	} else {
@@ -716,8 +721,19 @@ parts_reload(struct qspace *qs, bool np_gone)
 void
 parts_forget_all(struct qspace *qs)
 {
-	while (qs->parts.fetches != NULL)
-		fetch_free(qs->parts.fetches);
-	while (qs->parts.spools != NULL)
-		spool_free(qs->parts.spools);
+	struct spool *sp;
+	struct fetch *f;
+
+	while ((f = qs->parts.fetches) != NULL) {
+		if (f->h != NULL)
+			hold_end(qs, f);
+		DL_DELETE(qs->parts.fetches, f);
+		parts_unpin(qs, f->body);
+		f->qs = NULL;
+	}
+	while ((sp = qs->parts.spools) != NULL) {
+		DL_DELETE(qs->parts.spools, sp);
+		parts_unpin(qs, sp->body);
+		sp->qs = NULL;
+	}
 }

@@ -146,6 +146,7 @@ int qspace_dequeue(struct qspace *qs, struct branch *b, const char *queue, const
  * the message is enqueued, and read while the message is held, some of it in each batch.  (The calls above do as much with
  * any body, in one batch.)  Nobody sees what is written until the message is there; what is dropped, or left by a crash,
  * is freed by qspace_tick().  A batch that is aborted leaves both where they were before it.
+ * When the space is closed they can still be dropped, and must be.
  *
  * In:   begin, write until it is full, qspace_enqueue() with it.  After that batch is committed it is gone.
  */

@@ -284,6 +284,7 @@ what_is_given_up_is_freed(void)
 	sp = spool(g, &in);		/* and one that nobody ended */
 	slice(g, sp);
 	reopen(g);
+	qspace_spool_drop(sp);
 	CU_ASSERT_TRUE(nothing_is_left(g, 0));
 	given_done(g);
 }
@@ -438,8 +439,12 @@ it_is_held_while_it_is_read(void)
 	qspace_batch_abort(g->qs);
 	qspace_fetch_drop(f);
 	CU_ASSERT_EQUAL(stat_of(g, "orders").held, 0);
-	f = fetch(g, NULL, NULL);			/* a crash while it is read */
+	f = fetch(g, NULL, NULL);			/* an end while it is read */
+	begin(g);
+	CU_ASSERT_EQUAL(qspace_fetch_read(f, 1), 0);
+	commit(g);
 	reopen(g);
+	qspace_fetch_drop(f);
 	CU_ASSERT_EQUAL(take_large(g, NULL, "orders", 8), 0);
 	CU_ASSERT_TRUE(nothing_is_left(g, 0));
 	given_done(g);

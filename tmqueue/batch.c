@@ -32,7 +32,7 @@ tmq_init(struct tmq *t, struct qspace *qs, const char *group, long timeout_s, re
 	t->actions = actions_new(ACTION_BASE + (p->actions > 0 ? (size_t)p->actions : 0));
 	t->txs = txs_new(qs, clock_now_us());
 	if (t->actions == NULL || t->txs == NULL ||
-	    replies_init(&t->replies, BATCH_MAX + BATCH_SERVED) != 0) {
+	    replies_init(&t->replies, BATCH_MAX + BATCH_SERVED + JOBS_ACTIVE) != 0) {
 		tmq_done(t);
 		return -1;
 	}
@@ -43,6 +43,7 @@ tmq_init(struct tmq *t, struct qspace *qs, const char *group, long timeout_s, re
 void
 tmq_done(struct tmq *t)
 {
+	jobs_free(&t->jobs);
 	actions_free(t->actions);
 	txs_free(t->txs);
 	replies_free(&t->replies);
@@ -75,6 +76,7 @@ settle(struct tmq *t)
 {
 	txs_commit(t->txs);
 	actions_commit(t->actions);
+	jobs_commit(&t->jobs);
 	replies_send(&t->replies, t->send, t->send_arg);
 }
 
@@ -87,6 +89,7 @@ undo(struct tmq *t)
 	t->batch_open = false;
 	txs_abort(t->txs);
 	actions_abort(t->actions);
+	jobs_abort(&t->jobs);
 }
 
 int
@@ -115,7 +118,20 @@ end_waits(struct tmq *t)
 }
 
 static int
-together(struct tmq *t, const struct link_msg *m, size_t n)
+some_jobs(struct tmq *t)
+{
+	struct job *j;
+	int n = 0, rc = 0;
+
+	for (j = t->jobs.all; j != NULL && n < JOBS_ACTIVE; j = j->next)
+		n++;
+	for (j = t->jobs.all; j != NULL && n > 0 && rc == 0; j = j->next, n--)
+		rc = dispatch_job(t, j, JOB_BYTES / (size_t)n);
+	return rc;
+}
+
+static int
+together(struct tmq *t, struct link_msg *m, size_t n)
 {
 	int rc;
 
@@ -123,6 +139,8 @@ together(struct tmq *t, const struct link_msg *m, size_t n)
 		return rc;
 	t->next_tick_us = qspace_tick(t->qs, clock_now_us());
 	if ((rc = batch_serve_waiting(t)) != 0)
+		return rc;
+	if ((rc = some_jobs(t)) != 0)
 		return rc;
 	end_waits(t);	/* after a last try: one whose message came in time gets it */
 	for (size_t i = 0; i < n; i++)
@@ -135,7 +153,7 @@ together(struct tmq *t, const struct link_msg *m, size_t n)
 }
 
 static void
-one_request(struct tmq *t, const struct link_msg *m)
+one_request(struct tmq *t, struct link_msg *m)
 {
 	int rc;
 
@@ -160,14 +178,32 @@ one_waiting(struct tmq *t, struct action *a, const char *queue)
 }
 
 static void
-one_by_one(struct tmq *t, const struct link_msg *m, size_t n)
+one_job(struct tmq *t, struct job *j)
+{
+	int rc;
+
+	if ((rc = begin(t)) != 0 || (rc = dispatch_job(t, j, JOB_BYTES / JOBS_ACTIVE)) != 0 || (rc = commit(t)) != 0) {
+		undo(t);
+		dispatch_job_failed(t, j, rc);
+	}
+	settle(t);
+}
+
+static void
+one_by_one(struct tmq *t, struct link_msg *m, size_t n)
 {
 	const char *queue;
 	struct action *a;
+	struct job *j, *next;
+	int jobs = 0;
 
 	t->alone = true;
 	for (size_t tries = 0; tries < BATCH_SERVED && (a = actions_hot(t->actions, &queue)) != NULL; tries++)
 		one_waiting(t, a, queue);
+	for (j = t->jobs.all; j != NULL && jobs < JOBS_ACTIVE; j = next, jobs++) {
+		next = j->next;
+		one_job(t, j);
+	}
 	for (size_t i = 0; i < n; i++)
 		if (!dispatch_is_admin(&m[i]))
 			one_request(t, &m[i]);
@@ -177,8 +213,8 @@ one_by_one(struct tmq *t, const struct link_msg *m, size_t n)
 	settle(t);
 }
 
-void
-batch_run(struct tmq *t, const struct link_msg *m, size_t n)
+static void
+run(struct tmq *t, struct link_msg *m, size_t n)
 {
 	int rc = together(t, m, n);
 
@@ -196,12 +232,27 @@ batch_run(struct tmq *t, const struct link_msg *m, size_t n)
 			admin_answer(t, &m[i], t->send, t->send_arg);
 }
 
+void
+batch_run(struct tmq *t, struct link_msg *m, size_t n)
+{
+	bool jobs = t->jobs.all != NULL;
+	struct link_msg next;
+
+	run(t, m, n);
+	while (jobs_next_ready(&t->jobs, &next)) {	/* whose client had a job that is done */
+		run(t, &next, 1);
+		link_msg_done(&next);
+	}
+	if (jobs)
+		t->next_tick_us = 0;	/* what they let go of may be freed */
+}
+
 bool
 batch_more(const struct tmq *t)
 {
 	const char *queue;
 
-	return actions_hot(t->actions, &queue) != NULL;
+	return t->jobs.all != NULL || actions_hot(t->actions, &queue) != NULL;
 }
 
 int64_t
@@ -224,7 +275,12 @@ void
 tmq_dismiss(struct tmq *t)
 {
 	struct action *a;
+	struct job *j;
 
+	while ((j = t->jobs.all) != NULL) {	/* nothing of it has happened */
+		dispatch_job_failed(t, j, QMESYSTEM);
+		settle(t);
+	}
 	while ((a = actions_any(t->actions)) != NULL) {
 		if (a->end == ACTION_END_TX || (!a->watch && a->req.tx.gtrid_len != 0))
 			dispatch_action_failed(t, a, QMEABORTED);	/* its branch ends with this server */

@@ -52,53 +52,90 @@ answer_queue(struct tmq *t, const struct link_peer *to, uint64_t reqid, bool has
 
 /* --- requests --- */
 
+static struct qmsg_in
+input_of(const struct wire_enqueue *e, const struct link_msg *m)
+{
+	struct qmsg_in in = {
+		.flags = e->flags, .deq_time = e->deq_time, .exp_time = e->exp_time, .priority = e->priority,
+		.delivery_qos = e->delivery_qos, .reply_qos = e->reply_qos,
+		.replyqueue = e->replyqueue, .failurequeue = e->failurequeue,
+		.urcode = e->urcode, .appkey = e->appkey, .type = e->type, .subtype = e->subtype,
+		.has_body = m->has_body, .body = m->body, .body_len = m->body_len,
+	};
+
+	memcpy(in.msgid, e->msgid, sizeof in.msgid);
+	memcpy(in.corrid, e->corrid, sizeof in.corrid);
+	memcpy(in.cltid, e->cltid, sizeof in.cltid);
+	return in;
+}
+
+/* Store it, unless *v says already why not, and answer. */
 static int
-enqueue(struct tmq *t, const struct link_msg *m)
+enqueue_now(struct tmq *t, const struct link_peer *to, const struct wire_enqueue *e, const struct qmsg_in *in,
+    struct branch *b, struct verdict v, bool *stored)
+{
+	struct wire_qreply r;
+	uint8_t msgid[TMMSGIDLEN] = { 0 };
+	int rc;
+
+	*stored = false;
+	if (v.error == 0) {
+		if (fatal(rc = qspace_enqueue(t->qs, b, e->queue, in, msgid)))
+			return rc;
+		if (rc == QMEBADQUEUE)
+			log_bad_queue(t, e->queue, "enqueue");
+		if (rc == 0 && b == NULL)
+			actions_event(t->actions, e->queue, msgid, e->flags & TPQCORRID ? e->corrid : NULL);
+		*stored = rc == 0;
+		v = verdict_of(rc, b);
+	}
+	if (fatal(v.diagnostic))
+		return v.diagnostic;
+	r = qreply_of(t, e->reqid, joined(&e->tx, b, &v), v);
+	if (v.error == 0) {
+		r.flags = TPQMSGID;
+		memcpy(r.msgid, msgid, sizeof r.msgid);
+	}
+	reply_queue(&t->replies, to, &r, NULL);
+	return 0;
+}
+
+static int
+enqueue(struct tmq *t, struct link_msg *m)
 {
 	struct wire_enqueue e;
 	struct branch *b = NULL;
 	struct verdict v = { 0, 0, false };
-	struct wire_qreply r;
-	uint8_t msgid[TMMSGIDLEN] = { 0 };
+	struct spool *sp = NULL;
+	struct qmsg_in in;
+	bool stored;
 	int rc;
 
 	if (wire_enqueue_decode(m->head, m->head_len, &e) != 0 || (e.has_body != 0) != m->has_body)
 		return MALFORMED;
 	if (e.tx.gtrid_len != 0)
 		b = txs_join(t->txs, &e.tx, &v);
-	if (v.error == 0) {
-		struct qmsg_in in = {
-			.flags = e.flags, .deq_time = e.deq_time, .exp_time = e.exp_time, .priority = e.priority,
-			.delivery_qos = e.delivery_qos, .reply_qos = e.reply_qos,
-			.replyqueue = e.replyqueue, .failurequeue = e.failurequeue,
-			.urcode = e.urcode, .appkey = e.appkey, .type = e.type, .subtype = e.subtype,
-			.has_body = m->has_body, .body = m->body, .body_len = m->body_len,
-		};
-
-		memcpy(in.msgid, e.msgid, sizeof in.msgid);
-		memcpy(in.corrid, e.corrid, sizeof in.corrid);
-		memcpy(in.cltid, e.cltid, sizeof in.cltid);
-		if (fatal(rc = qspace_enqueue(t->qs, b, e.queue, &in, msgid)))
+	in = input_of(&e, m);
+	if (v.error == 0 && qspace_needs_spool(&in)) {
+		if ((rc = qspace_spool_begin(t->qs, e.queue, &in, &sp)) == 0 && job_enqueue(&t->jobs, m, &e, sp) != NULL)
+			return 0;
+		if (rc == 0) {
+			qspace_spool_drop(sp);
+			rc = QMEOS;
+		}
+		if (fatal(rc))
 			return rc;
 		if (rc == QMEBADQUEUE)
 			log_bad_queue(t, e.queue, "enqueue");
-		if (rc == 0 && b == NULL)
-			actions_event(t->actions, e.queue, msgid, e.flags & TPQCORRID ? e.corrid : NULL);
 		v = verdict_of(rc, b);
+		if (fatal(v.diagnostic))
+			return v.diagnostic;
 	}
-	if (fatal(v.diagnostic))
-		return v.diagnostic;
-	r = qreply_of(t, e.reqid, joined(&e.tx, b, &v), v);
-	if (v.error == 0) {
-		r.flags = TPQMSGID;
-		memcpy(r.msgid, msgid, sizeof r.msgid);
-	}
-	reply_queue(&t->replies, &m->peer, &r, NULL);
-	return 0;
+	return enqueue_now(t, &m->peer, &e, &in, b, v, &stored);
 }
 
-static int
-take(struct tmq *t, struct branch *b, const struct wire_dequeue *d, struct qmsg **msg)
+static int	/* *f: it is large, and its body is still to be read */
+take(struct tmq *t, struct branch *b, const struct wire_dequeue *d, struct qmsg **msg, struct fetch **f)
 {
 	struct qselect sel = {
 		.flags = d->flags & (TPQGETBYMSGID | TPQGETBYCORRID | TPQPEEK | WIRE_QDELAYED),
@@ -107,8 +144,16 @@ take(struct tmq *t, struct branch *b, const struct wire_dequeue *d, struct qmsg 
 
 	memcpy(sel.msgid, d->msgid, sizeof sel.msgid);
 	memcpy(sel.corrid, d->corrid, sizeof sel.corrid);
-	*msg = NULL;
-	return qspace_dequeue(t->qs, b, d->queue, &sel, msg);
+	return qspace_dequeue_begin(t->qs, b, d->queue, &sel, msg, f);
+}
+
+static int
+read_later(struct tmq *t, const struct link_peer *to, const struct wire_dequeue *d, struct fetch *f)
+{
+	if (job_dequeue(&t->jobs, to, d, f) != NULL)
+		return 0;
+	qspace_fetch_drop(f);
+	return QMEOS;
 }
 
 /* How long a dequeue may wait, and what its caller hears then. */
@@ -136,6 +181,7 @@ dequeue(struct tmq *t, const struct link_msg *m)
 	struct branch *b = NULL;
 	struct verdict v = { 0, 0, false };
 	struct qmsg *msg = NULL;
+	struct fetch *f = NULL;
 	enum action_end end;
 	int64_t until;
 	int rc;
@@ -150,9 +196,10 @@ dequeue(struct tmq *t, const struct link_msg *m)
 		b = txs_join(t->txs, &d.tx, &v);
 	if (v.error == 0) {
 		/* When this batch has no room to serve all who wait, one more does not go ahead of them. */
-		bool behind = (d.flags & TPQWAIT) && batch_more(t);
+		const char *hot;
+		bool behind = (d.flags & TPQWAIT) && actions_hot(t->actions, &hot) != NULL;
 
-		rc = behind ? QMENOMSG : take(t, b, &d, &msg);
+		rc = behind ? QMENOMSG : take(t, b, &d, &msg, &f);
 		if (rc == QMENOMSG && (d.flags & TPQWAIT)) {
 			struct action *a;
 
@@ -170,6 +217,8 @@ dequeue(struct tmq *t, const struct link_msg *m)
 			return rc;
 		if (rc == QMEBADQUEUE)
 			log_bad_queue(t, d.queue, "dequeue");
+		if (f != NULL)
+			return read_later(t, &m->peer, &d, f);
 		v = verdict_of(rc, b);
 	}
 	if (fatal(v.diagnostic))
@@ -219,6 +268,7 @@ cancel(struct tmq *t, const struct link_msg *m)
 	if (wire_cancel_decode(m->head, m->head_len, &c) != 0)
 		return MALFORMED;
 	action_cancel(t->actions, &m->peer, c.target);
+	job_cancel(&t->jobs, &m->peer, c.target);
 	return 0;
 }
 
@@ -273,10 +323,11 @@ dispatch_is_admin(const struct link_msg *m)
 }
 
 int
-dispatch(struct tmq *t, const struct link_msg *m)
+dispatch(struct tmq *t, struct link_msg *m)
 {
 	enum wire_kind kind;
 	uint64_t reqid;
+	struct job *j;
 	char who[128];
 	int rc = MALFORMED;
 
@@ -286,6 +337,8 @@ dispatch(struct tmq *t, const struct link_msg *m)
 		    m->head_len, WIRE_VERSION);
 		return 0;
 	}
+	if (kind != WIRE_CANCEL && t->jobs.all != NULL && (j = job_of(&t->jobs, &m->peer)) != NULL)
+		return job_put_behind(j, m) == 0 ? 0 : QMEOS;
 	switch (kind) {
 	case WIRE_ENQUEUE: rc = enqueue(t, m); break;
 	case WIRE_DEQUEUE: rc = dequeue(t, m); break;
@@ -330,17 +383,17 @@ dispatch_failed(struct tmq *t, const struct link_msg *m, int rc)
 /* --- waiting operations --- */
 
 static bool	/* A caller killed in its wait must not get, and thereby lose, a message. */
-caller_is_gone(struct tmq *t, const struct action *a)
+caller_is_gone(struct tmq *t, const struct link_peer *peer, int64_t since_us)
 {
 	struct wr head = { 0 };
 	struct wire_qreply probe = { .reqid = 0 };	/* no request has this id: whoever is there drops it */
 	bool gone = false;
 
-	if (clock_mono_us() - a->since_us < PROBE_US)
+	if (clock_mono_us() - since_us < PROBE_US)
 		return false;
 	wire_qreply_encode(&head, &probe);
 	if (wr_ok(&head))
-		gone = t->send(t->send_arg, &a->peer, head.p, head.len, NULL) == LINK_GONE;
+		gone = t->send(t->send_arg, peer, head.p, head.len, NULL) == LINK_GONE;
 	wr_free(&head);
 	return gone;
 }
@@ -352,6 +405,7 @@ dispatch_action(struct tmq *t, struct action *a, const char *queue)
 	struct verdict v = { 0, 0, false };
 	struct branch *b = NULL;
 	struct qmsg *msg = NULL;
+	struct fetch *f = NULL;
 	int rc;
 
 	if (a->watch) {
@@ -362,20 +416,25 @@ dispatch_action(struct tmq *t, struct action *a, const char *queue)
 		action_served(t->actions, a);
 		return 0;
 	}
-	if (caller_is_gone(t, a)) {
+	if (caller_is_gone(t, &a->peer, a->since_us)) {
 		action_served(t->actions, a);
 		return 0;
 	}
 	if (in_tx && (b = txs_find(t->txs, &a->req.tx)) == NULL)
 		v = (struct verdict){ TPETIME, 0, true };	/* rolled back while it waited */
 	else {
-		rc = take(t, b, &a->req, &msg);
+		rc = take(t, b, &a->req, &msg, &f);
 		if (rc == QMENOMSG) {
 			actions_cool(t->actions, a);
 			return 0;
 		}
 		if (fatal(rc))
 			return rc;
+		if (f != NULL) {
+			if ((rc = read_later(t, &a->peer, &a->req, f)) == 0)
+				action_served(t->actions, a);
+			return rc;
+		}
 		v = verdict_of(rc, b);
 	}
 	answer_queue(t, &a->peer, a->reqid, in_tx, v, msg);
@@ -402,4 +461,75 @@ dispatch_action_end(struct tmq *t, struct action *a)
 		v = (struct verdict){ TPEDIAGNOSTIC, QMENOMSG, false };
 	answer_queue(t, &a->peer, a->reqid, in_tx, v, NULL);
 	action_served(t->actions, a);
+}
+
+/* --- large bodies --- */
+
+static struct verdict	/* Its transaction may have ended meanwhile. */
+job_branch(struct tmq *t, const struct job *j, struct branch **b)
+{
+	*b = j->in_tx ? txs_find(t->txs, &j->tx) : NULL;
+	return j->in_tx && *b == NULL ? (struct verdict){ TPETIME, 0, true } : (struct verdict){ 0, 0, false };
+}
+
+static int
+job_write(struct tmq *t, struct job *j, size_t bytes)
+{
+	struct qmsg_in in = input_of(&j->e, &j->m);
+	struct verdict v;
+	struct branch *b;
+	int rc;
+
+	rc = qspace_spool_write(j->spool, j->m.body, bytes);
+	if (fatal(rc))
+		return rc;
+	if (rc == 0 && !qspace_spool_full(j->spool))
+		return 0;
+	v = job_branch(t, j, &b);
+	if (rc != 0 && v.error == 0)
+		v = verdict_of(rc, b);
+	in.spool = j->spool;
+	if ((rc = enqueue_now(t, &j->peer, &j->e, &in, b, v, &j->stored)) == 0)
+		job_done(j);
+	return rc;
+}
+
+static int
+job_read(struct tmq *t, struct job *j, size_t bytes)
+{
+	struct qmsg *msg = NULL;
+	struct verdict v;
+	struct branch *b;
+	int rc;
+
+	if ((rc = qspace_fetch_read(j->fetch, bytes)) != 0)
+		return rc;
+	if (!qspace_fetch_whole(j->fetch))
+		return 0;
+	if (!caller_is_gone(t, &j->peer, j->since_us)) {
+		v = job_branch(t, j, &b);
+		if (v.error == 0 && (rc = qspace_fetch_take(j->fetch, &msg)) != 0)
+			return rc;
+		answer_queue(t, &j->peer, j->reqid, j->in_tx, v, msg);
+	}
+	job_done(j);
+	return 0;
+}
+
+int
+dispatch_job(struct tmq *t, struct job *j, size_t bytes)
+{
+	if (j->done)
+		return 0;
+	return j->spool != NULL ? job_write(t, j, bytes) : job_read(t, j, bytes);
+}
+
+void
+dispatch_job_failed(struct tmq *t, struct job *j, int rc)
+{
+	struct branch *b;
+	struct verdict v = job_branch(t, j, &b);
+
+	answer_queue(t, &j->peer, j->reqid, j->in_tx, v.error == 0 ? verdict_of(rc, b) : v, NULL);
+	job_done(j);
 }

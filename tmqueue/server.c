@@ -16,7 +16,8 @@
 #define STANDBY_US 100000	/* between two looks at the ownership lock */
 #define MISFIT_US 10000000	/* and after a space that did not open though it was free */
 #define BOOT_WAIT_US 5000000	/* at boot, for an administrator's command to give the space back */
-#define DRAIN_US 200000		/* at the end, for requests that are under way */
+#define DRAIN_US 200000		/* at the end, for requests that are under way; and for large bodies, more: */
+#define DRAIN_JOBS_US 2000000
 #define BURY_US 500000		/* between two looks at commands that run */
 #define RECENT 1024
 
@@ -355,10 +356,10 @@ wind_down(struct server *s)
 		s->n = 0;
 		while (s->n < BATCH_MAX && receive(s, 0, -1, &bytes) == 1)
 			;
-		if (s->n == 0)
+		if (s->n == 0 && !batch_more(&s->tmq))
 			break;
 		serve(s);
-	} while (clock_mono_us() < until);
+	} while (clock_mono_us() < (s->tmq.jobs.all != NULL ? until + DRAIN_JOBS_US : until));
 	tmq_dismiss(&s->tmq);
 }
 

@@ -6,6 +6,7 @@
 #define TMQUEUE_H
 
 #include "action.h"
+#include "job.h"
 #include "link.h"
 #include "qspace.h"
 #include "reply.h"
@@ -21,6 +22,7 @@ struct tmq {
 	const char *space;		/* its name, for log lines */
 	int64_t timeout_us;		/* -t */
 	struct actions *actions;
+	struct jobs jobs;
 	struct txs *txs;
 	struct replies replies;
 	reply_send_fn *send;
@@ -41,8 +43,8 @@ void tmq_done(struct tmq *t);		/* callers that still wait are dropped without an
  * that are to be answered.  Nothing leaves before the batch is on disk (D1).  When it fails each one runs in a batch of
  * its own.
  */
-void batch_run(struct tmq *t, const struct link_msg *m, size_t n);
-bool batch_more(const struct tmq *t);	/* waiting operations may go on now: do not sleep */
+void batch_run(struct tmq *t, struct link_msg *m, size_t n);	/* a request with a large body keeps its frames: they are moved */
+bool batch_more(const struct tmq *t);	/* waiting operations, or large bodies, may go on now: do not sleep */
 /* When something is due without any request: clock_mono_us(). */
 int64_t batch_next_event(struct tmq *t);
 void tmq_dismiss(struct tmq *t);	/* the end: answer all who wait; nothing is taken */
@@ -53,11 +55,14 @@ void tmq_dismiss(struct tmq *t);	/* the end: answer all who wait; nothing is tak
  * One request, inside a batch.  Its answer, if it is due now, is added to t->replies.  0; QMESYSTEM, QMEOS: the batch is
  * dead, nothing was added.
  */
-int dispatch(struct tmq *t, const struct link_msg *m);
+int dispatch(struct tmq *t, struct link_msg *m);
 void dispatch_failed(struct tmq *t, const struct link_msg *m, int rc);	/* it failed in a batch of its own too: say so; no batch is open */
 bool dispatch_is_admin(const struct link_msg *m);
 /* Try the waiting operation again.  0: answered, or it found nothing and cooled.  Else the batch is dead. */
 int dispatch_action(struct tmq *t, struct action *a, const char *queue);
+/* Some more of a large body, and the answer when that was all.  0, or the batch is dead. */
+int dispatch_job(struct tmq *t, struct job *j, size_t bytes);
+void dispatch_job_failed(struct tmq *t, struct job *j, int rc);
 /* All that may go on now; a newcomer must not take what somebody waits for.  As dispatch_action(). */
 int batch_serve_waiting(struct tmq *t);
 void dispatch_action_failed(struct tmq *t, struct action *a, int rc);

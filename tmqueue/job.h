@@ -1,0 +1,51 @@
+/*
+ * job - requests that take several batches: a large body is written, or read, some of it in each.
+ *
+ * What else the same client sends meanwhile is kept behind its job, so that its requests stay in their order; other
+ * clients' go on.
+ *
+ * Batches    As in action.h: what is added or done counts at jobs_commit(); jobs_abort() takes it back.
+ */
+#ifndef TMQUEUE_JOB_H
+#define TMQUEUE_JOB_H
+
+#include "link.h"
+#include "qspace.h"
+#include "wire.h"
+
+#define JOBS_ACTIVE 4			/* at a time; the others wait, so that bodies that are read are bounded in memory */
+#define JOB_BYTES (256u << 10)		/* all of them together, in one batch */
+
+struct job {
+	struct link_peer peer;
+	uint64_t reqid;
+	int64_t since_us;
+	bool in_tx;
+	struct wire_tx tx;
+	struct wire_enqueue e;		/* spool not NULL: an enqueue; what was asked */
+	struct link_msg m;		/* and its body */
+	struct spool *spool;
+	bool stored;			/* by the batch that runs */
+	char queue[WIRE_NAME];		/* fetch not NULL: a dequeue */
+	struct fetch *fetch;
+	/* job.c's own */
+	struct link_msg *src;		/* not NULL: added by the batch that runs, its frames are there */
+	bool fresh, done;
+	struct behind *behind;
+	struct job *prev, *next;
+};
+
+struct jobs { struct job *all; struct behind *ready; };
+
+struct job *job_enqueue(struct jobs *js, struct link_msg *m, const struct wire_enqueue *e, struct spool *sp);	/* NULL: no memory */
+struct job *job_dequeue(struct jobs *js, const struct link_peer *peer, const struct wire_dequeue *d, struct fetch *f);
+struct job *job_of(const struct jobs *js, const struct link_peer *peer);	/* that is not done; NULL: none */
+int job_put_behind(struct job *j, struct link_msg *m);	/* to be asked again when j is done; -1: no memory */
+void job_cancel(struct jobs *js, const struct link_peer *peer, uint64_t reqid);	/* nothing when it is not there */
+void job_done(struct job *j);		/* answered, or given up */
+void jobs_commit(struct jobs *js);
+void jobs_abort(struct jobs *js);
+bool jobs_next_ready(struct jobs *js, struct link_msg *m);	/* one that was kept behind may go: it is the caller's */
+void jobs_free(struct jobs *js);	/* dropped without an answer; no batch is open */
+
+#endif
