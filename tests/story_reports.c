@@ -29,6 +29,75 @@ has_line(void *path)
 	return yes;
 }
 
+/* --- R08: a queue manager dies while qmadmin is open --- */
+
+struct session { struct given *g; FILE *to; int asked; };
+
+static bool
+has_answered(void *arg)		/* each question ends with an echo of its number */
+{
+	struct session *s = arg;
+	char *text = given_read(s->g, "session.out"), mark[32];
+	bool yes;
+
+	snprintf(mark, sizeof mark, "answered %d", s->asked);
+	yes = has(text, mark);
+	free(text);
+	return yes;
+}
+
+static void
+ask_qmadmin(struct session *s, const char *line)
+{
+	fprintf(s->to, "%s\n!echo answered %d\n", line, ++s->asked);
+	fflush(s->to);
+}
+
+static void
+r08_an_open_qmadmin_goes_on_when_tmqueue_dies(void)
+{
+	struct given *g = given_system(&(struct given_conf){ .tmqueue =
+	    "RESTART=Y GRACE=0 MAXGEN=200 CLOPT=\"-s QSPACE:TMQUEUE\"", .space = "19000 20 50 50 2000 ERRQ n 16",
+	    .queues = "qcreate ROOM fifo none 5 0 100% 0% \"\"\n" });
+	struct session s = { .g = g };
+	char cmd[400], *text;
+
+	for (int i = 0; i < 200; i++)
+		put("ROOM", "one of many");
+	snprintf(cmd, sizeof cmd, "cd %s && exec qmadmin >session.out 2>&1", given_dir(g));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s.to = popen(cmd, "w"));
+	ask_qmadmin(&s, "qopen QSPACE\nqset ROOM\nqlist");
+	CU_ASSERT_TRUE(wait_until(has_answered, &s, 20));
+	for (int i = 0; i < 6; i++) {
+		pid_t pid = given_pid(g, "TMQUEUE", 0);
+
+		for (int k = 0; k < 3; k++)	/* it may be in any of these, or between them */
+			ask_qmadmin(&s, "qlist");
+		nap_ms(i * 7);
+		kill(pid, SIGKILL);
+		CU_ASSERT_TRUE(wait_pid_changes(g, "TMQUEUE", pid, 20));
+		text = NULL;
+		for (double end = now_s() + 20; text == NULL && now_s() < end; nap_ms(5)) {	/* and that soon */
+			TPQCTL c = { 0 };
+			char *data = tpalloc("STRING", NULL, 8);
+
+			if (tpenqueue("QSPACE", "ROOM", &c, data, 0, 0) != -1)
+				text = take("ROOM");
+			tpfree(data);
+		}
+		CU_ASSERT_PTR_NOT_NULL(text);
+		free(text);
+		ask_qmadmin(&s, "qinfo ROOM");
+		CU_ASSERT_TRUE(wait_until(has_answered, &s, 30));
+	}
+	fprintf(s.to, "q\n");
+	CU_ASSERT_EQUAL(pclose(s.to), 0);
+	text = given_qmadmin(g, "qinfo ROOM");
+	CU_ASSERT_TRUE(has(text, "messages: 2"));
+	free(text);
+	given_done(g);
+}
+
 /* --- R39: the daemons are down, a client enqueues and leaves --- */
 
 static const char leaver[] =
@@ -265,6 +334,7 @@ int
 main(void)
 {
 	static const struct unit_test tests[] = {
+		UNIT(r08_an_open_qmadmin_goes_on_when_tmqueue_dies),
 		UNIT(r39_leaving_does_not_wait_for_daemons_that_are_down),
 		UNIT(r40_no_reply_to_a_slow_reader_is_lost_or_doubled),
 		UNIT_LONG(r40_two_hundred_read_a_megabyte_each),

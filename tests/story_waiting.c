@@ -279,6 +279,221 @@ a_dead_waiter_eats_no_message(void)
 	given_done(g);
 }
 
+/* --- as many as there is room for --- */
+
+#define SHARING 20		/* threads that wait in one context */
+struct crowd { struct wait_for { struct crowd *c; int number, error; bool got; pthread_t thread; } *w; TPCONTEXT_T context[200]; atomic_int asked; };
+
+static void *
+wait_by_number(void *arg)
+{
+	struct wait_for *me = arg;
+	TPQCTL ctl = { .flags = TPQWAIT | TPQGETBYCORRID };
+	char *data = tpalloc("STRING", NULL, 64), text[32];
+	long len;
+
+	snprintf(ctl.corrid, sizeof ctl.corrid, "waiter %d", me->number);
+	snprintf(text, sizeof text, "for %d", me->number);
+	if (tpsetctxt(me->c->context[me->number / SHARING], 0) != -1) {
+		me->c->asked++;
+		if (tpdequeue("QSPACE", "ROOM", &ctl, &data, &len, TPNOTIME) == -1)
+			me->error = tperrno == TPEDIAGNOSTIC ? (int)ctl.diagnostic : tperrno;
+		else
+			me->got = strcmp(data, text) == 0;
+	}
+	tpfree(data);
+	return NULL;
+}
+
+static void
+put_for(int number)
+{
+	TPQCTL ctl = { .flags = TPQCORRID };
+	char *data = tpalloc("STRING", NULL, 64);
+
+	snprintf(ctl.corrid, sizeof ctl.corrid, "waiter %d", number);
+	snprintf(data, 64, "for %d", number);
+	GIVEN_CALL_OK(tpenqueue("QSPACE", "ROOM", &ctl, data, 0, 0));
+	tpfree(data);
+}
+
+static long	/* clock ticks that a process has used */
+ticks_of(pid_t pid)
+{
+	char path[64];
+	unsigned long user = 0, system = 0;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+	if ((f = fopen(path, "r")) != NULL) {
+		if (fscanf(f, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
+			user = 0;
+		fclose(f);
+	}
+	return (long)(user + system);
+}
+
+static long	/* of the queue manager, for other people's messages */
+others_go_on(struct given *g, int messages)
+{
+	long before = ticks_of(given_pid(g, "TMQUEUE", 0));
+
+	for (int i = 0; i < messages; i++) {
+		char *text;
+
+		put("OTHER", "of no concern to them");
+		CU_ASSERT_PTR_NOT_NULL(text = take("OTHER"));
+		free(text);
+	}
+	return ticks_of(given_pid(g, "TMQUEUE", 0)) - before;
+}
+
+static void
+so_many_wait(int n)
+{
+	struct given *g = given_system(&(struct given_conf){ .tmqueue = "CLOPT=\"-s QSPACE:TMQUEUE -- -t 300\"",
+	    .space = "19000 20 50 50 20000 ERRQ n 16", .space_options = "-A 10000",
+	    .queues = "qcreate ROOM fifo none 5 0 100% 0% \"\"\nqcreate OTHER fifo none 0 0 100% 0% \"\"\n" });
+	struct crowd c = { .w = calloc((size_t)n, sizeof *c.w) };
+	pthread_attr_t small;
+	TPCONTEXT_T own;
+	long alone, beside;
+	int got = 0, said = 0;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(c.w);
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 256 * 1024);
+	join_as_one_of_many();
+	GIVEN_CALL_OK(tpgetctxt(&own, 0));
+	alone = others_go_on(g, 300);
+	for (int i = 0; i < n / SHARING; i++) {
+		tpsetctxt(TPNULLCONTEXT, 0);
+		join_as_one_of_many();
+		GIVEN_CALL_OK(tpgetctxt(&c.context[i], 0));
+	}
+	for (int i = 0; i < n; i++) {
+		c.w[i] = (struct wait_for){ .c = &c, .number = i };
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&c.w[i].thread, &small, wait_by_number, &c.w[i]), 0);
+	}
+	for (double end = now_s() + 120; c.asked < n && now_s() < end;)
+		nap_ms(5);
+	CU_ASSERT_EQUAL(c.asked, n);
+	GIVEN_CALL_OK(tpsetctxt(own, 0));
+	beside = others_go_on(g, 300);
+	for (int i = n - 1; i >= 0; i--)
+		put_for(i);
+	for (int i = 0; i < n; i++) {
+		pthread_join(c.w[i].thread, NULL);
+		got += c.w[i].got;
+		if (!c.w[i].got && said++ < 5)
+			fprintf(stderr, "waiter %d: %d\n", i, c.w[i].error);
+	}
+	CU_ASSERT_EQUAL(got, n);
+	CU_ASSERT_EQUAL(depth(g, "ROOM"), 0);
+	printf("(300 messages of others: %ld ticks of TMQUEUE alone, %ld beside %d who wait) ", alone, beside, n);
+	free(c.w);
+	GIVEN_CALL_OK(tpterm());
+	for (int i = 0; i < n / SHARING; i++) {
+		GIVEN_CALL_OK(tpsetctxt(c.context[i], 0));
+		GIVEN_CALL_OK(tpterm());
+	}
+	given_done(g);
+}
+
+static void
+two_thousand_wait_and_others_go_on(void)
+{
+	so_many_wait(2000);
+}
+
+/* --- what else ends a wait --- */
+
+static void
+the_blocking_time_of_the_call_ends_the_wait(void)
+{
+	struct given *g = given_waiting_room();
+	TPQCTL ctl = { .flags = TPQWAIT };
+	char *data = tpalloc("STRING", NULL, 64);
+	double start = now_s();
+	long len;
+
+	GIVEN_CALL_OK(tpsblktime(1, TPBLK_NEXT));
+	CU_ASSERT_EQUAL(tpdequeue("QSPACE", "ROOM", &ctl, &data, &len, 0), -1);
+	CU_ASSERT_EQUAL(tperrno, TPETIME);
+	CU_ASSERT_TRUE(now_s() - start > 0.9);
+	put("ROOM", "not eaten");
+	CU_ASSERT_EQUAL(depth(g, "ROOM"), 1);
+	tpfree(data);
+	given_done(g);
+}
+
+static void
+who_waits_to_look_takes_nothing(void)
+{
+	struct given *g = given_waiting_room();
+	struct waiter taker = { 0 };
+	TPQCTL ctl = { .flags = TPQWAIT | TPQPEEK };
+	char *data = tpalloc("STRING", NULL, 64);
+	long len;
+	pid_t sender = fork();
+
+	if (sender == 0) {
+		nap_ms(200);
+		put("ROOM", "looked at");
+		tpterm();
+		_exit(0);
+	}
+	GIVEN_CALL_OK(tpdequeue("QSPACE", "ROOM", &ctl, &data, &len, TPNOTIME));
+	CU_ASSERT_STRING_EQUAL(data, "looked at");
+	CU_ASSERT_EQUAL(depth(g, "ROOM"), 1);
+	start_waiting(&taker);
+	pthread_join(taker.thread, NULL);
+	CU_ASSERT_STRING_EQUAL(taker.text, "looked at");
+	tpfree(data);
+	given_done(g);
+}
+
+/* Messages come while those who wait time out and their queue manager is shut down: each is got once, or still there. */
+static void
+a_shutdown_in_the_very_instant_eats_no_message(void)
+{
+	enum { ROUNDS = 6, WAITERS = 4 };
+	struct given *g = given_waiting_room();
+	int sent = 0, got = 0, left = 0;
+	char *text;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		struct waiter w[WAITERS] = { 0 };
+		char *data = tpalloc("STRING", NULL, 64), *out;
+
+		for (int i = 0; i < WAITERS; i++)
+			start_waiting(&w[i]);
+		out = given_ok(g, NULL, "tmshutdown -y -s TMQUEUE >shut.out 2>&1 & echo $!");
+		for (double end = now_s() + 20; !process_gone((pid_t)atol(out)) && now_s() < end;) {
+			TPQCTL c = { 0 };
+
+			snprintf(data, 64, "number %d", sent);
+			sent += tpenqueue("QSPACE", "ROOM", &c, data, 0, 0) != -1;
+			nap_ms(3);
+		}
+		free(out);
+		tpfree(data);
+		free(given_ok(g, NULL, "tmboot -y -s TMQUEUE"));
+		for (int i = 0; i < WAITERS; i++) {
+			pthread_join(w[i].thread, NULL);
+			got += w[i].text[0] != '\0';
+			CU_ASSERT_TRUE(w[i].text[0] != '\0' || w[i].error == TPEDIAGNOSTIC || w[i].error == TPETIME || w[i].error == TPENOENT);
+		}
+	}
+	while ((text = take("ROOM")) != NULL) {
+		left++;
+		free(text);
+	}
+	CU_ASSERT_EQUAL(got + left, sent);
+	printf("(%d sent, %d got by those who waited, %d left) ", sent, got, left);
+	given_done(g);
+}
+
 int
 main(void)
 {
@@ -292,6 +507,10 @@ main(void)
 		UNIT(a_delayed_message_ends_the_wait_when_its_time_comes),
 		UNIT(a_rollback_ends_the_wait_of_another),
 		UNIT(a_dead_waiter_eats_no_message),
+		UNIT(the_blocking_time_of_the_call_ends_the_wait),
+		UNIT(who_waits_to_look_takes_nothing),
+		UNIT(a_shutdown_in_the_very_instant_eats_no_message),
+		UNIT(two_thousand_wait_and_others_go_on),
 	};
 
 	return unit_run("waiting", tests, UNIT_COUNT(tests));
