@@ -1,5 +1,6 @@
 /*
  * crash_space - see given_crash_space.h.  CRASH_MINUTES says how long; nine minutes when it does not.  CRASH_NO_FAULTS: no write fails.
+ * CRASH_CLIENTS_ONLY: servers are left alone, which shows what clients that are killed in a wait without transaction take along.
  */
 #include "given_crash_space.h"
 

@@ -240,7 +240,7 @@ disturb(struct scene *s)
 {
 	unsigned d = dice(s, 100);
 
-	if (d >= 70) {			/* of no concern to the others */
+	if (d >= 70 || getenv("CRASH_CLIENTS_ONLY") != NULL) {		/* of no concern to the others */
 		kill_one_of_the_crowd(s);
 		return;
 	}
@@ -426,7 +426,7 @@ crash_space(double seconds, bool faults)
 	printf("(seed %u%s)\n", s.seed, s.faulty ? "" : ", no write fails");
 	fflush(stdout);
 	for (end = now_s() + seconds; now_s() < end;) {
-		nap_ms((int)dice(&s, 250));
+		nap_ms((int)dice(&s, getenv("CRASH_CLIENTS_ONLY") != NULL ? 40 : 250));
 		disturb(&s);
 	}
 	s.faults = s.control->faults;
