@@ -90,6 +90,14 @@ events_tell(struct qspace *qs)
 	qs->n_events = 0;
 }
 
+static bool	/* Is the time of last use to be written anew?  Also when the clock was set back: the next open compares it. */
+use_is_old(const struct qspace *qs)
+{
+	int64_t now = clock_now_us();
+
+	return now < qs->stored_us || now - qs->stored_us > 10 * 1000000;
+}
+
 static int	/* What goes with every batch: counters of the queues it touched, the space's record when due. */
 batch_write_counters(struct qspace *qs)
 {
@@ -105,7 +113,7 @@ batch_write_counters(struct qspace *qs)
 		if ((rc = queue_write_counters(qs, q)) != 0)
 			return rc;
 	}
-	return b->space_dirty || (b->txn[0] != NULL && clock_now_us() - qs->stored_us > 10 * 1000000) ? space_write(qs) : 0;
+	return b->space_dirty || (b->txn[0] != NULL && use_is_old(qs)) ? space_write(qs) : 0;
 }
 
 static void

@@ -141,8 +141,10 @@ clock_look(struct qspace *qs, int64_t now, int64_t mono)
 {
 	int64_t by = now - mono - qs->ahead_us;
 
-	if (qs->looked_us != 0 && (by < -JUMP_US || by > JUMP_US))
+	if (qs->looked_us != 0 && (by < -JUMP_US || by > JUMP_US)) {
 		say_jump(qs, by);
+		qs->batch.space_dirty = true;	/* the time of last use, which the next open compares with the clock */
+	}
 	if (now < qs->looked_us) {
 		memset(qs->expired_to, 0, sizeof qs->expired_to);
 		qs->next_event = qs->next_expiry = 0;

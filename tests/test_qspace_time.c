@@ -394,6 +394,30 @@ the_clock_set_back_while_running(void)
 	done(g);
 }
 
+static void	/* Whoever is killed afterwards can open it again; so can who accepted a time that has not come. */
+the_time_of_last_use_follows_the_clock(void)
+{
+	struct given_space *g = given_space(NULL);
+
+	create_fifo(g, "q", 0, 0);
+	tick(g);
+	later(-3600 * SECOND);
+	tick(g);			/* nobody has used it since */
+	given_killed(g);
+	put(g, "q", "kept");
+	later(3600 * SECOND);
+	reopen(g);
+	qspace_close(g->qs);
+	later(-3600 * SECOND);
+	setenv("ATMIQ_CLOCK_BACK", "accept", 1);
+	given_open(g);
+	unsetenv("ATMIQ_CLOCK_BACK");
+	CU_ASSERT_STRING_EQUAL(next(g, "q"), "kept");
+	given_killed(g);
+	CU_ASSERT_STRING_EQUAL(next(g, "q"), "");
+	done(g);
+}
+
 static void	/* A day forward, and over a restart: what is due by the new clock is there. */
 the_clock_set_forward(void)
 {
@@ -486,6 +510,7 @@ main(void)
 		UNIT(expiry_before_availability_is_never_delivered),
 		UNIT(the_default_counts_when_a_message_arrives),
 		UNIT(the_clock_set_back_while_running),
+		UNIT(the_time_of_last_use_follows_the_clock),
 		UNIT(the_clock_set_forward),
 		UNIT(a_tick_walks_over_nothing),
 	};
