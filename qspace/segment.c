@@ -21,6 +21,7 @@
 enum {
 	LAST_PAGE = 15900,		/* of the 16,280 that one region of 4 KiB pages maps */
 	MOSTLY_FREE = 24 << 20,		/* a segment with less alive is used again */
+	NP_LAST_PAGE_MIN = 128,
 	HEADER_WEIGHT = 200,
 	NEW_NEEDS = 1 << 20,		/* bytes of disk */
 	EMPTY_KEPT = 2,
@@ -215,6 +216,63 @@ segment_records(const struct segment *s)
 
 /* --- which one to append to --- */
 
+/*
+ * In memory there is room for some times what may be stored (env.c), and no disk behind it: segments are small there, so
+ * that those with holes and the one that is filled are not more than that.
+ */
+static db_pgno_t
+last_page(const struct qspace *qs, bool np)
+{
+	int64_t quarter = qs->params.nonpersistent_bytes / 4 / ENV_PAGE;
+
+	return !np || quarter > LAST_PAGE ? LAST_PAGE : quarter < NP_LAST_PAGE_MIN ? NP_LAST_PAGE_MIN : (db_pgno_t)quarter;
+}
+
+static int64_t
+mostly_free(const struct qspace *qs, bool np)
+{
+	return np ? (int64_t)last_page(qs, true) * ENV_PAGE * 3 / 8 : MOSTLY_FREE;
+}
+
+static int
+np_file_remove(struct qspace *qs, const char *name)
+{
+	DB *db;
+	int rc;
+
+	if ((rc = db_create(&db, qs->env.np_e, 0)) != 0)
+		return rc;
+	if ((rc = db->set_flags(db, DB_TXN_NOT_DURABLE)) != 0) {
+		(void)db->close(db, DB_NOSYNC);
+		return rc;
+	}
+	return db->remove(db, NULL, name, 0);	/* and the handle with it */
+}
+
+static int	/* Empty ones in memory go at once: a file of the cache that is removed gives its pages back. */
+np_segments_remove(struct qspace *qs)
+{
+	struct segments *g = &qs->env.seg[1];
+	struct segment *s, *next;
+	char name[32];
+	int rc;
+
+	HASH_ITER(hh, g->all, s, next) {
+		if (s->records != 0)
+			continue;
+		if ((rc = segment_close(qs, true, s, DB_NOSYNC)) != 0)
+			return rc;
+		segment_name(name, sizeof name, true, s->no);
+		if ((rc = np_file_remove(qs, name)) != 0 && rc != ENOENT)
+			return segment_error(qs, true, s, "remove", rc);
+		if (s == g->current)
+			g->current = NULL;
+		HASH_DELETE(hh, g->all, s);
+		free(s);
+	}
+	return 0;
+}
+
 /* Between batches: no transaction stands in the way of opening and closing. */
 static int
 segment_choose(struct qspace *qs, bool np)
@@ -224,8 +282,10 @@ segment_choose(struct qspace *qs, bool np)
 	int64_t left;
 	int rc;
 
+	if (np && (rc = np_segments_remove(qs)) != 0)
+		return rc;
 	HASH_ITER(hh, g->all, s, next)
-		if (s != g->current && s->weight <= MOSTLY_FREE && (best == NULL || s->weight < best->weight))
+		if (s != g->current && s->weight <= mostly_free(qs, np) && (best == NULL || s->weight < best->weight))
 			best = s;
 	if (best == NULL && !np && (left = disk_free(qs->dir)) != -1 && left < NEW_NEEDS) {
 		if (g->current != NULL)		/* no room for a new one: it has what room_take() lets in */
@@ -366,7 +426,7 @@ heap_add(struct qspace *qs, bool np, const void *rec, size_t n, uint32_t bytes, 
 	*rid = (struct rid){ .segment = s->no, .page = r.pgno, .slot = r.indx };
 	s->records++;
 	s->weight += (int64_t)bytes + HEADER_WEIGHT;
-	if (r.pgno >= LAST_PAGE)
+	if (r.pgno >= last_page(qs, np))
 		g->full = true;
 	return 0;
 }
