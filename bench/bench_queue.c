@@ -380,6 +380,8 @@ compare(struct scale *s, size_t n_scales, int n, double seconds)
 		    times_percentile(&s[i].in, 99), times_rate(&s[i].out), times_percentile(&s[i].out, 50),
 		    times_percentile(&s[i].out, 99), times_rate(&s[i].in) / times_rate(&s[0].in),
 		    times_rate(&s[i].out) / times_rate(&s[0].out));
+	}
+	for (size_t i = 0; i < n_scales; i++) {
 		times_clear(&s[i].in);
 		times_clear(&s[i].out);
 	}
