@@ -186,6 +186,15 @@ a_transaction_counts_when_it_commits_and_as_a_whole(void)
 	struct given_space *g = given_marked(5, 0, 'm');
 	struct branch *b = tx(g, "t");
 
+	puts_n(g, 4);
+	for (int i = 0; i < 4; i++)		/* four in and four out: nobody ever saw eight, or none */
+		CU_ASSERT_EQUAL(put_in(g, b, "orders", text("x"), NULL), 0);
+	for (int i = 0; i < 4; i++)
+		CU_ASSERT_STRING_EQUAL(next_in(g, b, "orders"), "x");
+	CU_ASSERT_EQUAL(tx_commit(g, b), 0);
+	CU_ASSERT_EQUAL(fired, 0);
+	takes_n(g, 4);
+	b = tx(g, "t");
 	for (int i = 0; i < 20; i++)
 		CU_ASSERT_EQUAL(put_in(g, b, "orders", text("x"), NULL), 0);
 	CU_ASSERT_EQUAL(fired, 0);
