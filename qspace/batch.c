@@ -8,8 +8,11 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "qspace_impl.h"
+
+enum { TRIES = 5, TRY_EVERY_MS = 20 };	/* to find out about a batch whose flush failed */
 
 int
 qspace_batch_begin(struct qspace *qs)
@@ -147,6 +150,51 @@ batch_done(struct qspace *qs)
 	}
 }
 
+/*
+ * The commit failed.  Berkeley DB has taken it back, unless the flush itself failed: then nobody knows what is on disk
+ * until it is written again and the log is read.  The answer is what the log says: a batch that is run again though it
+ * happened would store its messages twice, and lose those that it took.
+ */
+static int
+commit_find_out(struct qspace *qs, int failed)
+{
+	struct batch *b = &qs->batch;
+	struct lsn mark = qs->env.marked;
+	struct log_end end;
+
+	b->segments = NULL;		/* they are opened anew */
+	for (int i = 0; space_recover(qs, &end) != 0; i++) {
+		if (i == TRIES) {
+			qs->undecided = true;
+			return batch_dead(qs, QSPACE_UNKNOWN);
+		}
+		(void)nanosleep(&(struct timespec){ .tv_nsec = TRY_EVERY_MS * 1000000 }, NULL);
+	}
+	return end.committed && end.mark.file == mark.file && end.mark.offset == mark.offset ? 0 : batch_dead(qs, failed);
+}
+
+static int
+commit_on_disk(struct qspace *qs)
+{
+	unsigned failures = keeper_log_failures(qs->env.keeper);
+	struct batch *b = &qs->batch;
+	int rc;
+
+	if ((rc = log_mark(qs)) != 0)
+		return rc;
+	b->durable = true;
+	rc = b->txn[0]->commit(b->txn[0], DB_TXN_SYNC);
+	b->txn[0] = NULL;		/* gone, whatever it answered */
+	if (rc == 0 && keeper_log_failures(qs->env.keeper) != failures && (rc = qs->env.e->log_flush(qs->env.e, NULL)) != 0)
+		qs->env.panicked = true;	/* flush.c: it is committed in memory, and not on disk */
+	if (rc == 0) {
+		qs->env.flushed = qs->env.marked;
+		return 0;
+	}
+	rc = env_error(qs, N_TABLES, "commit", rc);
+	return qs->env.panicked ? commit_find_out(qs, rc) : batch_dead(qs, rc);
+}
+
 int
 qspace_batch_commit(struct qspace *qs)
 {
@@ -156,13 +204,8 @@ qspace_batch_commit(struct qspace *qs)
 	assert(b->open);
 	if (b->rc != 0 || batch_write_counters(qs) != 0)
 		return b->rc;
-	if (b->txn[0] != NULL) {
-		b->durable = true;
-		rc = b->txn[0]->commit(b->txn[0], DB_TXN_SYNC);
-		b->txn[0] = NULL;	/* gone, whatever it answered */
-		if (rc != 0)
-			return batch_dead(qs, env_error(qs, N_TABLES, "commit", rc));
-	}
+	if (b->txn[0] != NULL && (rc = commit_on_disk(qs)) != 0)
+		return rc;
 	if (b->txn[1] != NULL) {	/* memory alone changes: nothing to wait for, and nothing that a disk could refuse */
 		rc = b->txn[1]->commit(b->txn[1], DB_TXN_NOSYNC);
 		b->txn[1] = NULL;

@@ -40,27 +40,48 @@ env_file_name(char *to, size_t size, enum table t)
 	snprintf(to, size, "%s.db", t < N_TABLES ? tables[t].name : "messages.*");
 }
 
-/* Berkeley DB writes through these two, so that tests can make a write fail where a full disk would. */
+/*
+ * Berkeley DB writes through these two.  All of it, or an error: it takes a short write for an error of its own, and half
+ * a page would stay on disk.
+ */
+static ssize_t
+write_all(int fd, const uint8_t *p, size_t n, off_t at, bool positioned)
+{
+	size_t done = 0, piece;
+	ssize_t w;
+	int e;
+
+	while (done < n) {
+		if ((e = fault_at(fd, n - done)) > 0) {
+			errno = e;
+			w = -1;
+		} else {
+			piece = e == FAULT_SHORT ? (n - done + 1) / 2 : n - done;
+			w = positioned ? pwrite(fd, p + done, piece, at + (off_t)done) : write(fd, p + done, piece);
+		}
+		if (w < 0 && errno == EINTR)
+			continue;
+		if (w <= 0) {
+			e = w == 0 ? EIO : errno;
+			flush_write_failed(fd);
+			errno = e;
+			return -1;
+		}
+		done += (size_t)w;
+	}
+	return (ssize_t)n;
+}
+
 static ssize_t
 write_checked(int fd, const void *p, size_t n)
 {
-	int (*fault)(int, size_t) = env_fault, e = fault == NULL ? 0 : fault(fd, n);
-
-	if (e == 0)
-		return write(fd, p, n);
-	errno = e;
-	return -1;
+	return write_all(fd, p, n, 0, false);
 }
 
 static ssize_t
 pwrite_checked(int fd, const void *p, size_t n, off_t at)
 {
-	int (*fault)(int, size_t) = env_fault, e = fault == NULL ? 0 : fault(fd, n);
-
-	if (e == 0)
-		return pwrite(fd, p, n, at);
-	errno = e;
-	return -1;
+	return write_all(fd, p, n, at, true);
 }
 
 /* A full disk makes every batch fail: a few lines a second say it as well as thousands. */
@@ -209,25 +230,28 @@ env_np_open(struct qspace *qs)
 }
 
 int
-env_open(struct qspace *qs, bool create)
+env_open(struct qspace *qs, bool create, struct log_end *end)
 {
 	struct env *env = &qs->env;
+	struct log_end found;
 	int rc;
 
 	spare_hook();
 	assert(__ham_func4(NULL, "atmiq", 5) == checksum_of((const uint8_t *)"atmiq", 5));	/* links it in */
 	db_env_set_func_write(write_checked);
 	db_env_set_func_pwrite(pwrite_checked);
+	db_env_set_func_fsync(flush_checked);
 	env->panicked = false;
 	env->room = (struct room){ 0 };
 	env->trouble[0] = '\0';
-	if (!create && (rc = log_check_begin(qs)) != 0)
+	if (!create && ((rc = flush_settle(qs)) != 0 || (rc = log_check_begin(qs, end != NULL ? end : &found)) != 0))
 		return rc;
 	if ((rc = db_env_create(&env->e, 0)) != 0)
 		return env_error(qs, N_TABLES, "open", rc);
 	env->e->app_private = qs;
 	env->e->set_errcall(env->e, say_db_error);
 	if ((rc = cache_set(env->e, cache_bytes(&qs->params))) != 0 ||
+	    (rc = env->e->set_app_dispatch(env->e, log_dispatch)) != 0 ||
 	    (rc = env->e->set_lg_max(env->e, (uint32_t)qs->log_bytes)) != 0 ||
 	    (rc = env->e->set_lg_bsize(env->e, LOG_BUFFER)) != 0 ||
 	    (rc = env->e->log_set_config(env->e, DB_LOG_AUTO_REMOVE, 1)) != 0 ||

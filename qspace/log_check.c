@@ -56,13 +56,14 @@ log_bad(struct qspace *qs, unsigned long number, const char *what)
 }
 
 int
-log_check_begin(struct qspace *qs)
+log_check_begin(struct qspace *qs, struct log_end *end)
 {
-	char path[4200];
+	char path[4200], what[200];
 	unsigned long first, last;
 	uint32_t magic = 0;
-	int fd;
+	int fd, e;
 
+	*end = (struct log_end){ .sound = true };
 	if (log_numbers(qs->dir, &first, &last) != 0)
 		return 0;		/* what is wrong with the directory, others tell */
 	if (first == 0) {
@@ -75,9 +76,24 @@ log_check_begin(struct qspace *qs)
 	if (pread(fd, &magic, sizeof magic, MAGIC_AT) != (ssize_t)sizeof magic)
 		magic = 0;
 	close(fd);
-	if (magic == LOG_MAGIC || __builtin_bswap32(magic) == LOG_MAGIC)
+	if (__builtin_bswap32(magic) == LOG_MAGIC)	/* of a machine with the other byte order: Berkeley DB reads it */
 		return 0;
-	log_bad(qs, first, "is damaged: its beginning is missing");
+	if (magic != LOG_MAGIC) {
+		log_bad(qs, first, "is damaged: its beginning is missing");
+		return QMESYSTEM;
+	}
+	if ((e = log_find_end(qs, (uint32_t)first, (uint32_t)last, end)) != 0) {
+		snprintf(what, sizeof what, "cannot be read or written: %s", strerror(e));
+		log_bad(qs, end->end.file, what);
+		return QMEOS;
+	}
+	if (end->torn)
+		ulog("QM_CAT:1364: INFO: queue space %s: the last write to %s/log.%010" PRIu32 " was cut off at byte %" PRIu32
+		    " and was never acknowledged", qs->params.name, qs->dir, end->end.file, end->end.offset);
+	if (end->sound)
+		return 0;
+	snprintf(what, sizeof what, "is damaged at byte %" PRIu32, end->end.offset);
+	log_bad(qs, end->end.file, what);
 	return QMESYSTEM;
 }
 
@@ -105,6 +121,7 @@ log_check_end(struct qspace *qs)
 		}
 		close(fd);
 	}
+	qs->env.flushed = (struct lsn){ st->st_cur_file, st->st_cur_offset - 1 };	/* recovery flushed its checkpoint */
 	past = file > st->st_cur_file || (file == st->st_cur_file && offset > st->st_cur_offset);
 	snprintf(text, sizeof text, "is damaged or cut off: it ends at byte %" PRIu32 " and table %s knows of log file %"
 	    PRIu32 ", byte %" PRIu32, st->st_cur_offset, table_name(T_SPACE), file, offset);

@@ -16,7 +16,7 @@
 #include "version.h"
 
 #define STATE_VERSION 1
-enum { SEQ_BLOCK = 1 << 16, SMALL_SPACE = 64 << 20, CLOCK_SLACK_US = 5000000, SAY_FULL_EVERY_US = 60000000 };
+enum { SEQ_BLOCK = 1 << 16, SMALL_SPACE = 64 << 20, CLOCK_SLACK_US = 5000000, SAY_FULL_EVERY_US = 60000000, TRY_AGAIN_US = 200000 };
 
 /* --- the record of what the space has reached: table `space`, key "state" --- */
 
@@ -222,7 +222,7 @@ space_build(struct qspace *qs, char **why)
 		why_set(why, "%s: %zu MB of log cannot be made: %s", qs->dir, qs->log_bytes / MIB, strerror(errno));
 		return QMEOS;
 	}
-	if ((rc = env_open(qs, true)) == 0) {
+	if ((rc = env_open(qs, true, NULL)) == 0) {
 		qs->next_seq = qs->seq_limit = 1;
 		qs->next_queue = 1;
 		if ((rc = qspace_batch_begin(qs)) == 0 && (rc = space_write(qs)) == 0)
@@ -399,9 +399,9 @@ qspace_open(const char *device, const char *name, const char *endpoint, struct q
 		goto done;
 	id4_read(qs);
 	rc = QMEOS;
-	if ((qs->env.keeper = keeper_start(qs->dir, qs->log_bytes)) == NULL)
+	if ((qs->env.keeper = keeper_start(qs->dir, qs->log_bytes, &qs->env.panicked)) == NULL)
 		goto done;
-	if ((rc = env_open(qs, false)) != 0 ||
+	if ((rc = env_open(qs, false, NULL)) != 0 ||
 	    (rc = keeper_checkpoints(qs->env.keeper, qs->env.e, qs->params.name)) != 0 ||
 	    (rc = space_load_all(qs, why)) != 0 || (rc = space_raise_version(qs, why)) != 0)
 		goto done;
@@ -460,29 +460,54 @@ qspace_close(struct qspace *qs)
 }
 
 /*
- * Berkeley DB asked for recovery: close, recover, and look at the disk again.  Transactions go on: what they hold is in
- * memory.  Non-persistent messages are in an environment of their own, and stay.
+ * The tables on disk are closed, what a failed flush left unsure is written again (flush.c), the log is read and the
+ * tables are recovered.  Nothing else may be written before: a panic is declared, lest closing flushes.
+ */
+int
+space_recover(struct qspace *qs, struct log_end *end)
+{
+	int rc;
+
+	ulog("QM_CAT:1358: WARN: queue space %s in %s: recovering while running", qs->params.name, qs->device);
+	keeper_checkpoints_end(qs->env.keeper);
+	qs->env.panicked = true;
+	if (qs->env.e != NULL)
+		(void)qs->env.e->set_flags(qs->env.e, DB_PANIC_ENVIRONMENT, 1);
+	env_close(qs, false);
+	if ((rc = env_open(qs, false, end)) == 0 &&
+	    keeper_checkpoints(qs->env.keeper, qs->env.e, qs->params.name) != 0)
+		rc = QMEOS;
+	if (rc == 0 && !qs->env.panicked)
+		return 0;
+	env_close(qs, false);
+	qs->env.panicked = true;
+	return QMESYSTEM;
+}
+
+/*
+ * Berkeley DB asked for recovery.  Transactions go on: what they hold is in memory.  Non-persistent messages are in an
+ * environment of their own, and stay.
  */
 int
 space_reopen(struct qspace *qs)
 {
 	bool np_gone = qs->env.np_broken;
+	struct log_end end;
+	int64_t now = clock_mono_us();
 	int rc;
 
-	ulog("QM_CAT:1358: WARN: queue space %s in %s: recovering while running", qs->params.name, qs->device);
-	keeper_checkpoints_end(qs->env.keeper);
-	env_close(qs, false);
+	if (now < qs->env.try_again_us)		/* a broken disk: each request is refused, but at once */
+		return QMESYSTEM;
 	if (np_gone) {
 		env_np_close(qs);
 		for (struct queue *q = qs->queues; q != NULL; q = q->next)
 			q->n.np_messages = q->n.np_bytes = q->n.np_delayed = 0;
 	}
-	qs->env.panicked = true;
-	if (env_open(qs, false) != 0 || keeper_checkpoints(qs->env.keeper, qs->env.e, qs->params.name) != 0) {
-		env_close(qs, false);
-		qs->env.panicked = true;
+	if (space_recover(qs, &end) != 0) {
+		qs->env.try_again_us = now + TRY_AGAIN_US;
 		return QMESYSTEM;
 	}
+	qs->undecided = false;
 	if (np_gone)
 		keep_changed(qs);
 	memset(qs->expired_to, 0, sizeof qs->expired_to);

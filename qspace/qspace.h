@@ -46,6 +46,8 @@ int qspace_create(const char *device, const struct qspace_params *p, char **why)
 int qspace_destroy(const char *device, const char *name, bool force, char **why);	/* needs the ownership lock itself */
 
 enum { QSPACE_OWNED = -100 };	/* another process owns the space */
+/* Of a commit: the disk failed so that nobody can tell whether the batch happened.  Answer QMESYSTEM, do not run it again. */
+enum { QSPACE_UNKNOWN = -102 };
 /*
  * Take the ownership lock, recover, load what is in doubt.  `endpoint`, when not NULL, is written beside the lock so
  * that others can find the owner.  QSPACE_OWNED: somebody else has it; *why names the pid.  QMESYSTEM, QMEOS, QMERELEASE

@@ -134,6 +134,8 @@ enum table { T_ORDER, T_DELAYED, T_EXPIRY, T_CORRID, T_ALIAS, T_PARTS, N_MESSAGE
 	T_MESSAGES };		/* segment.c has it; a name for log lines */
 struct keeper;
 struct segment;
+struct log_end;
+struct lsn { uint32_t file, offset; };	/* a place in the log */
 struct segments { struct segment *all, *current, *open; unsigned n_open; uint32_t next_no; bool full; int64_t looked_us; };
 struct room {			/* what the next messages need is there: */
 	const struct segment *segment;
@@ -152,10 +154,12 @@ struct env {
 	atomic_int said;
 	atomic_bool panicked;	/* Berkeley DB wants recovery */
 	int64_t np_memory;	/* bytes of such messages that it was opened for */
+	struct lsn flushed, marked;	/* the mark of the last batch that was flushed; of this one */
+	int64_t try_again_us;	/* when recovery failed */
 	atomic_bool np_broken;	/* it is np_e that does */
 	char trouble[512];	/* while it is opened: what was wrong first; "": nothing */
 };
-int env_open(struct qspace *qs, bool create);
+int env_open(struct qspace *qs, bool create, struct log_end *end);	/* end: of the log, may be NULL */
 void env_close(struct qspace *qs, bool checkpoint);	/* the tables on disk */
 void env_np_close(struct qspace *qs);
 void env_np_failed(struct qspace *qs, int dbrc);	/* memory cannot be relied on: logs; they are made anew, empty */
@@ -176,11 +180,34 @@ int walk_first(struct qspace *qs, struct walk *w, enum table t, bool np, const v
 int walk_next(struct qspace *qs, struct walk *w);
 int walk_before(struct qspace *qs, struct walk *w, enum table t, bool np, const void *than, size_t n); /* the one before it */
 void walk_end(struct qspace *qs, struct walk *w);
-extern int (*_Atomic env_fault)(int fd, size_t n); /* tests: not NULL, called before a write; an errno makes it fail */
+/* Tests: not NULL, called before each write (n bytes), flush (n 0), and where a file is made or renamed (fd -1).  An errno
+ * makes it fail, FAULT_SHORT writes half. */
+enum { FAULT_SHORT = -1 };
+extern int (*_Atomic env_fault)(int fd, size_t n);
+
+/* --- flush.c --- */
+
+int fault_at(int fd, size_t n);		/* what env_fault says, 0 without one */
+int flush_checked(int fd);		/* Berkeley DB's fsync(): 0, or an errno; what failed once fails until */
+void flush_write_failed(int fd);
+int flush_settle(struct qspace *qs);	/* it is written again.  0 or QMEOS */
+
+/* --- log_end.c --- */
+
+struct log_end {
+	bool sound;		/* false: damaged there, records are missing */
+	bool torn;		/* a write that was cut off stood there, and was cleared */
+	struct lsn end;
+	struct lsn mark;	/* the last batch that is in the log; 0: none */
+	bool committed;		/* that one's commit is there */
+};
+int log_find_end(struct qspace *qs, uint32_t first, uint32_t last, struct log_end *out);	/* 0, or an errno: reading out->end.file */
+int log_mark(struct qspace *qs);	/* in the batch, before its commit */
+int log_dispatch(DB_ENV *e, DBT *rec, DB_LSN *lsn, db_recops op);
 
 /* --- log_check.c --- */
 
-int log_check_begin(struct qspace *qs);	/* before recovery; 0, or QMESYSTEM: said why */
+int log_check_begin(struct qspace *qs, struct log_end *end);	/* before recovery; 0, or QMESYSTEM, QMEOS: said why */
 int log_check_end(struct qspace *qs);	/* after it */
 void recovery_tell(struct qspace *qs, const char *trouble);	/* it failed, trouble: what Berkeley DB said first; whose fault was it? */
 
@@ -218,7 +245,10 @@ uint32_t __ham_func4(DB *db, const void *key, uint32_t len);	/* Berkeley DB's ow
 
 /* --- spare.c: zero-filled log files, made ahead of time; checkpoints --- */
 
-struct keeper *keeper_start(const char *dir, size_t log_bytes);
+struct keeper *keeper_start(const char *dir, size_t log_bytes, atomic_bool *alarm);	/* alarm: a flush failed */
+void keeper_flush_failed(const char *path);	/* of a file of the space */
+void keeper_log_failed(const char *path);	/* a write or flush of this log file */
+unsigned keeper_log_failures(const struct keeper *k);	/* how many did */
 int keeper_checkpoints(struct keeper *k, DB_ENV *e, const char *space);	/* from now on, while e is open */
 void keeper_checkpoints_end(struct keeper *k);
 uint64_t keeper_checkpoint_count(struct keeper *k);
@@ -475,13 +505,15 @@ struct qspace {
 	uint64_t kept_token;		/* of the file that holds what is in memory; 0: there is none */
 	bool keeping;			/* it is being read */
 	bool loaded;
+	bool undecided;			/* a batch whose outcome was not known: the disk will tell */
 	void (*eligible)(void *, const char *, const uint8_t *, const uint8_t *); void *eligible_arg;
 	bool (*threshold)(void *, const char *, const char *); void *threshold_arg;
 	struct qspace_counts counts;
 };
 uint64_t space_next_seq(struct qspace *qs);
 int space_write(struct qspace *qs);	/* its record, in the batch */
-int space_reopen(struct qspace *qs);	/* after Berkeley DB asked for recovery */
+int space_reopen(struct qspace *qs);	/* after Berkeley DB asked for recovery; memory is read again */
+int space_recover(struct qspace *qs, struct log_end *end);	/* the tables on disk alone; memory is right, or put right after */
 void space_say_full(struct qspace *qs, enum full what);	/* one line a minute for each */
 int space_file_write(const struct qspace *qs, char **why);	/* space_file.c: identity and params */
 int space_file_read(struct qspace *qs, char **why);

@@ -37,6 +37,8 @@ struct keeper {
 	atomic_uint rolled;		/* log files begun; how many when the last checkpoint that is done began: */
 	atomic_uint settled;
 	atomic_bool stop;
+	atomic_bool *alarm;
+	atomic_uint log_failures;	/* writes and flushes of the log that failed */
 	atomic_bool without;		/* there is no spare, and there was no room to make one */
 	bool asked;			/* for a checkpoint, whatever was written since the last */
 	int64_t asked_us;
@@ -81,13 +83,13 @@ spare_fill(int fd, size_t bytes, const atomic_bool *stop)
 			errno = EINTR;
 			return -1;
 		}
-		if (pwrite(fd, zeroes, n, (off_t)off) != (ssize_t)n)
+		if ((errno = fault_at(fd, n)) != 0 || pwrite(fd, zeroes, n, (off_t)off) != (ssize_t)n)
 			return -1;
 		/* In small pieces, so that a flush of the log never waits behind all of it. */
 		if ((off + n) % SYNC_EVERY == 0 && fdatasync(fd) != 0)
 			return -1;
 	}
-	return fsync(fd);
+	return (errno = fault_at(fd, 0)) != 0 ? -1 : fsync(fd);
 }
 
 int
@@ -106,12 +108,12 @@ spare_make(const char *dir, int number, size_t bytes, const atomic_bool *stop)
 		errno = ENOSPC;
 		return -1;
 	}
-	if ((fd = open(making, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) == -1)
+	if ((errno = fault_at(-1, 0)) != 0 || (fd = open(making, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) == -1)
 		return -1;
 	rc = spare_fill(fd, bytes, stop);
 	close(fd);
 	if (rc == 0)
-		rc = rename(making, path);
+		rc = (errno = fault_at(-1, 0)) != 0 ? -1 : rename(making, path);
 	if (rc != 0)
 		(void)unlink(making);
 	return rc;
@@ -133,6 +135,38 @@ keeper_rolled(const char *dir, size_t len)
 			pthread_mutex_unlock(&k->lock);
 		}
 	pthread_mutex_unlock(&keepers_lock);
+}
+
+void
+keeper_flush_failed(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct keeper *k;
+
+	pthread_mutex_lock(&keepers_lock);
+	DL_FOREACH(keepers, k)
+		if (slash != NULL && strlen(k->dir) == (size_t)(slash - path) && memcmp(k->dir, path, strlen(k->dir)) == 0)
+			*k->alarm = true;
+	pthread_mutex_unlock(&keepers_lock);
+}
+
+void
+keeper_log_failed(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct keeper *k;
+
+	pthread_mutex_lock(&keepers_lock);
+	DL_FOREACH(keepers, k)
+		if (slash != NULL && strlen(k->dir) == (size_t)(slash - path) && memcmp(k->dir, path, strlen(k->dir)) == 0)
+			k->log_failures++;
+	pthread_mutex_unlock(&keepers_lock);
+}
+
+unsigned
+keeper_log_failures(const struct keeper *k)
+{
+	return k == NULL ? 0 : k->log_failures;
 }
 
 static int	/* Berkeley DB's open(): a file descriptor, or -1 with errno */
@@ -256,7 +290,7 @@ checkpoints_run(void *arg)
 }
 
 struct keeper *
-keeper_start(const char *dir, size_t log_bytes)
+keeper_start(const char *dir, size_t log_bytes, atomic_bool *alarm)
 {
 	struct keeper *k = calloc(1, sizeof *k);
 
@@ -264,6 +298,7 @@ keeper_start(const char *dir, size_t log_bytes)
 		return NULL;
 	snprintf(k->dir, sizeof k->dir, "%s", dir);
 	k->log_bytes = log_bytes;
+	k->alarm = alarm;
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_cond_init(&k->wake, NULL);
 	spares_check(k);

@@ -14,6 +14,8 @@
 
 struct given_space { char dir[64], device[96]; struct qspace_params params; struct qspace *qs; };
 
+static const char *given_root = "/tmp";
+
 static inline struct qspace_params
 given_params(const char *name)
 {
@@ -50,7 +52,7 @@ given_space(const struct qspace_params *p)
 	char *why = NULL, *note = NULL;
 	int rc;
 
-	snprintf(g->dir, sizeof g->dir, "/tmp/qspace.XXXXXX");
+	snprintf(g->dir, sizeof g->dir, "%s/qspace.XXXXXX", given_root);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(g->dir));
 	setenv("ULOGPFX", "/nonexistent/ULOG", 0);	/* what is provoked here is nobody's trouble */
 	snprintf(g->device, sizeof g->device, "%s/QUE", g->dir);

@@ -13,7 +13,9 @@ static int cause;
 static int	/* The countdown's write and the ones behind it fail. */
 fail_from(int fd, size_t n)
 {
-	(void)fd, (void)n;
+	(void)fd;
+	if (n == 0)		/* a flush: test_qspace_faults has those */
+		return 0;
 	if (--countdown >= 0)
 		return 0;
 	failed++;
@@ -98,6 +100,9 @@ each_write_may_be_the_one_that_fails(void)
 		for (int i = 0; i < 6; i++)
 			n_failed += round_of(g, &o, 4, 3) != 0;
 		mend();
+		for (int i = 0; i < 5000 && qspace_batch_begin(g->qs) != 0; i++)	/* it tries again by itself */
+			usleep(1000);
+		commit(g);
 		CU_ASSERT_EQUAL(round_of(g, &o, 2, 1), 0);
 		check(g, &o);
 		if (writes % 4 == 3) {

@@ -2,9 +2,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "quiet.h"
+#include "ulog.h"
 
 #define RETRY_US 100000
 #define LOOK_AGAIN_US 1000000
@@ -68,6 +70,12 @@ commit(struct tmq *t)
 
 	if (rc == 0)
 		t->batch_open = false;
+	if (rc == QSPACE_UNKNOWN) {
+		/* Run again it might happen twice, refused it might have happened.  The next start reads it from the disk. */
+		ulog("QM_CAT:1630: ERROR: TMQUEUE: space %s: a flush failed, and so did finding out what is on disk: it ends, lest it "
+		    "tells what is not true", t->space);
+		_exit(1);
+	}
 	return rc;
 }
 

@@ -1,0 +1,545 @@
+/*
+ * Faults of the disk, one at each place there is: the k-th write, flush, making or renaming of a file fails, once or from
+ * then on, or is written short.  Whatever was refused has not happened, whatever was acknowledged is there, in process,
+ * after a close and after a kill.
+ *
+ * The story is the same each time; a model knows what was acknowledged.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "given_space.h"
+#include "qspace_impl.h"
+
+enum { MODEL_MAX = 64, BIG = 300000 };
+
+/* --- the model: numbers, in the order in which they must come --- */
+
+enum { Q_ORDERS, Q_PRIO, Q_LATE, Q_NP, N_QUEUES };
+static const char *const queue_names[N_QUEUES] = { "orders", "prio", "late", "np" };
+struct model {
+	struct { int n, num[MODEL_MAX]; } q[N_QUEUES];
+	int next;			/* number to give */
+	int held, pending;		/* of the branch: what it took off "orders", put into "prio"; 0: none */
+	bool prepared, open;
+	uint8_t first_id[TMMSGIDLEN];	/* of the message with the number below */
+	int first;
+};
+
+static void
+model_put(struct model *m, int q, int at, int num)
+{
+	memmove(&m->q[q].num[at + 1], &m->q[q].num[at], sizeof(int) * (size_t)(m->q[q].n - at));
+	m->q[q].num[at] = num;
+	m->q[q].n++;
+}
+
+static int
+model_take(struct model *m, int q, int at)
+{
+	int num = m->q[q].num[at];
+
+	m->q[q].n--;
+	memmove(&m->q[q].num[at], &m->q[q].num[at + 1], sizeof(int) * (size_t)(m->q[q].n - at));
+	return num;
+}
+
+static int	/* the first one that the branch does not hold */
+model_free_one(const struct model *m)
+{
+	return m->q[Q_ORDERS].n > 0 && m->held == m->q[Q_ORDERS].num[0] ? 1 : 0;
+}
+
+/* --- faults --- */
+
+static struct { atomic_int count; int at, error; bool on; } fault;
+
+static int
+fail_at(int fd, size_t n)
+{
+	int i = fault.count++;
+
+	(void)fd;
+	if (i != fault.at && (!fault.on || i < fault.at))
+		return 0;
+	return fault.error == FAULT_SHORT && n < 2 ? EIO : fault.error;
+}
+
+static void
+break_at(int at, int error, bool on)
+{
+	fault.count = 0;
+	fault.at = at;
+	fault.error = error;
+	fault.on = on;
+	env_fault = fail_at;
+}
+
+static bool
+is_honest(int rc)	/* what a broken disk may answer */
+{
+	return rc == QMESYSTEM || rc == QMEOS || rc == QMENOSPACE || rc == QSPACE_UNKNOWN;
+}
+
+/* --- the steps: each is a batch --- */
+
+static int
+put_number(struct given_space *g, struct branch *b, const char *queue, int num, size_t size, struct qmsg_in in,
+    uint8_t *id)
+{
+	static char body[BIG + 16];
+	uint8_t any[TMMSGIDLEN];
+
+	snprintf(body, sizeof body, "%-*d", (int)size, num);
+	in.type = "STRING";
+	in.subtype = "";
+	in.has_body = true;
+	in.body = body;
+	in.body_len = strlen(body) + 1;
+	return qspace_enqueue(g->qs, b, queue, &in, id != NULL ? id : any);
+}
+
+static int
+take_number(struct given_space *g, struct branch *b, const char *queue, const struct qselect *sel, int want)
+{
+	struct qmsg *m;
+	int rc = qspace_dequeue(g->qs, b, queue, sel, &m);
+
+	if (rc == 0) {
+		CU_ASSERT_EQUAL(atoi((const char *)m->body), want);
+		qmsg_free(m);
+	}
+	return rc;
+}
+
+static int
+step_enqueue(struct given_space *g, struct model *m)
+{
+	size_t sizes[] = { 10, 6000, BIG };
+	int rc = 0;
+
+	for (int i = 0; i < 3 && rc == 0; i++) {
+		rc = put_number(g, NULL, "orders", m->next, sizes[i], (struct qmsg_in){ 0 }, i == 0 ? m->first_id : NULL);
+		if (i == 0)
+			m->first = m->next;
+		model_put(m, Q_ORDERS, m->q[Q_ORDERS].n, m->next++);
+	}
+	return rc;
+}
+
+static int
+step_before(struct given_space *g, struct model *m)
+{
+	struct qmsg_in in = { .flags = TPQBEFOREMSGID };
+	int at = 0;
+
+	while (at < m->q[Q_ORDERS].n && m->q[Q_ORDERS].num[at] != m->first)
+		at++;
+	if (at == m->q[Q_ORDERS].n)
+		return 0;
+	memcpy(in.msgid, m->first_id, TMMSGIDLEN);
+	model_put(m, Q_ORDERS, at, m->next);
+	return put_number(g, NULL, "orders", m->next++, 50, in, NULL);
+}
+
+static int	/* corrid, priority, expiry */
+step_attributes(struct given_space *g, struct model *m)
+{
+	struct qmsg_in in = { .flags = TPQCORRID | TPQPRIORITY | TPQEXPTIME_REL, .priority = 90, .exp_time = 86400 };
+
+	snprintf((char *)in.corrid, sizeof in.corrid, "corr");
+	model_put(m, Q_PRIO, 0, m->next);
+	return put_number(g, NULL, "prio", m->next++, 300, in, NULL);
+}
+
+static int
+step_by_corrid(struct given_space *g, struct model *m)
+{
+	struct qselect sel = { .flags = TPQGETBYCORRID };
+
+	snprintf((char *)sel.corrid, sizeof sel.corrid, "corr");
+	if (m->q[Q_PRIO].n == 0 || m->q[Q_PRIO].num[0] < 0)
+		return 0;
+	return take_number(g, NULL, "prio", &sel, model_take(m, Q_PRIO, 0));
+}
+
+static int
+step_delayed(struct given_space *g, struct model *m)
+{
+	struct qmsg_in in = { .flags = TPQTIME_REL, .deq_time = 600 };
+
+	model_put(m, Q_LATE, m->q[Q_LATE].n, m->next);
+	return put_number(g, NULL, "late", m->next++, 100, in, NULL);
+}
+
+static int
+step_np(struct given_space *g, struct model *m)
+{
+	struct qmsg_in in = { .flags = TPQDELIVERYQOS, .delivery_qos = TPQQOSNONPERSISTENT };
+	int rc = put_number(g, NULL, "np", m->next, 100, in, NULL);
+
+	model_put(m, Q_NP, m->q[Q_NP].n, m->next++);
+	return rc != 0 ? rc : step_delayed(g, m);	/* memory and disk in one batch */
+}
+
+static int
+step_np_out(struct given_space *g, struct model *m)
+{
+	return m->q[Q_NP].n == 0 ? 0 : take_number(g, NULL, "np", NULL, model_take(m, Q_NP, 0));
+}
+
+static int
+step_dequeue(struct given_space *g, struct model *m)
+{
+	int at = model_free_one(m), n = m->q[Q_ORDERS].n;
+
+	return n <= at ? 0 : take_number(g, NULL, "orders", NULL, model_take(m, Q_ORDERS, at));
+}
+
+static struct branch *
+the_branch(struct given_space *g)
+{
+	return find_tx(g, "tx");
+}
+
+static int	/* takes one and puts one; stays open */
+step_branch(struct given_space *g, struct model *m)
+{
+	struct branch_id id = { 2, "tx" };
+	struct branch *b;
+	int rc;
+
+	if (m->open || m->q[Q_ORDERS].n == 0)
+		return 0;
+	m->open = true;
+	m->held = m->q[Q_ORDERS].num[0];
+	m->pending = m->next++;
+	if ((rc = qspace_branch_begin(g->qs, &id, 0, &b)) != 0 || (rc = take_number(g, b, "orders", NULL, m->held)) != 0)
+		return rc;
+	return put_number(g, b, "prio", m->pending, 100, (struct qmsg_in){ 0 }, NULL);
+}
+
+static void
+model_end(struct model *m)
+{
+	m->open = m->prepared = false;
+	m->held = m->pending = 0;
+}
+
+static int
+step_commit(struct given_space *g, struct model *m)
+{
+	int at = 0;
+
+	if (!m->open)
+		return 0;
+	while (m->q[Q_ORDERS].num[at] != m->held)
+		at++;
+	model_take(m, Q_ORDERS, at);
+	model_put(m, Q_PRIO, m->q[Q_PRIO].n, m->pending);
+	model_end(m);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(the_branch(g));
+	return qspace_branch_commit(g->qs, the_branch(g));
+}
+
+static int
+step_rollback(struct given_space *g, struct model *m)
+{
+	if (!m->open)
+		return 0;
+	model_end(m);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(the_branch(g));
+	return qspace_branch_rollback(g->qs, the_branch(g));
+}
+
+static int
+step_prepare(struct given_space *g, struct model *m)
+{
+	if (!m->open || m->prepared)
+		return 0;
+	m->prepared = true;
+	CU_ASSERT_PTR_NOT_NULL_FATAL(the_branch(g));
+	return qspace_branch_prepare(g->qs, the_branch(g), "G");
+}
+
+static int
+step_due(struct given_space *g, struct model *m)
+{
+	(void)m;
+	qspace_tick(g->qs, clock_now_us());
+	return g->qs->batch.rc;
+}
+
+static int
+step_checkpoint(struct given_space *g, struct model *m)
+{
+	(void)m;
+	(void)g->qs->env.e->txn_checkpoint(g->qs->env.e, 0, 0, DB_FORCE);
+	return 0;
+}
+
+static int (*const story[])(struct given_space *, struct model *) = {
+	step_enqueue, step_attributes, step_before, step_delayed, step_branch, step_dequeue, step_commit, step_np,
+	step_checkpoint, step_branch, step_rollback, step_enqueue, step_dequeue, step_branch, step_prepare, step_np_out,
+	step_dequeue, step_due, step_by_corrid, step_np, step_checkpoint, step_commit, step_enqueue, step_branch,
+	step_prepare, step_due, step_rollback, step_before, step_dequeue, step_enqueue, step_branch, step_checkpoint,
+	step_dequeue };
+
+static bool	/* false: nobody knows what is there now; *next may be */
+step_run(struct given_space *g, struct model *m, struct model *next, int (*step)(struct given_space *, struct model *))
+{
+	int rc = qspace_batch_begin(g->qs);
+
+	*next = *m;
+	if (rc != 0) {
+		CU_ASSERT_TRUE(is_honest(rc));
+		return true;
+	}
+	if ((rc = step(g, next)) == 0)
+		rc = qspace_batch_commit(g->qs);
+	if (rc == 0) {
+		*m = *next;
+		return true;
+	}
+	CU_ASSERT_TRUE(is_honest(rc));
+	qspace_batch_abort(g->qs);
+	return rc != QSPACE_UNKNOWN;
+}
+
+/* --- what is there --- */
+
+static void	/* all that is there, in order; counters must agree at the end */
+drain(struct given_space *g, struct model *found)
+{
+	struct qmsg *msg;
+	int rc;
+
+	memset(found, 0, sizeof *found);
+	clock_shift_us(3600 * INT64_C(1000000));	/* what was delayed is due */
+	if (the_branch(g) != NULL)
+		CU_ASSERT_EQUAL(tx_roll_back(g, the_branch(g)), 0);
+	for (int q = 0; q < N_QUEUES; q++) {
+		int *n = &found->q[q].n;
+
+		while (*n < MODEL_MAX && (rc = take(g, NULL, queue_names[q], NULL, &msg)) == 0) {
+			found->q[q].num[(*n)++] = atoi((const char *)msg->body);
+			qmsg_free(msg);
+		}
+		CU_ASSERT_EQUAL(rc, QMENOMSG);
+		CU_ASSERT_EQUAL(stat_of(g, queue_names[q]).messages, 0);
+		CU_ASSERT_EQUAL(stat_of(g, queue_names[q]).bytes, 0);
+		CU_ASSERT_EQUAL(stat_of(g, queue_names[q]).np_bytes, 0);
+	}
+	CU_ASSERT_EQUAL(g->qs->used.messages, 0);
+	CU_ASSERT_EQUAL(g->qs->used.pages, 0);
+	CU_ASSERT_EQUAL(g->qs->used.np_bytes, 0);
+}
+
+static bool
+same(const struct model *found, const struct model *m, bool crashed)
+{
+	for (int q = 0; q < N_QUEUES; q++) {
+		if (q == Q_NP && crashed && found->q[q].n == 0)
+			continue;
+		if (found->q[q].n != m->q[q].n ||
+		    memcmp(found->q[q].num, m->q[q].num, sizeof(int) * (size_t)m->q[q].n) != 0)
+			return false;
+	}
+	return true;
+}
+
+static void
+sh(const char *fmt, ...)
+{
+	char cmd[600];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(cmd, sizeof cmd, fmt, ap);
+	va_end(ap);
+	CU_ASSERT_EQUAL_FATAL(system(cmd), 0);
+}
+
+static void
+go_to(struct given_space *g, const char *copy)	/* opens that copy of the space */
+{
+	g->qs = NULL;
+	sh("rm -rf %s/QUE.d/QS && cp -r %s/%s %s/QUE.d/QS", g->dir, g->dir, copy, g->dir);
+	given_open(g);
+}
+
+/* A space with log files of 1 MB, so that the story goes through some; DIR.base has it, closed. */
+static struct given_space *
+given_base(void)
+{
+	struct given_space *g = given_space(NULL);
+	static char mb[1 << 20];
+	struct qmsg_in in = text("");
+
+	for (int q = 0; q < N_QUEUES; q++) {
+		struct queue_params p = q == Q_PRIO ? queue_of(queue_names[q], QC_PRIORITY, QC_FIFO, 0, 0) :
+		    queue_of(queue_names[q], QC_FIFO, 0, 0, 0);
+		p.retries = 1000;
+		create(g, &p);
+	}
+	qspace_close(g->qs);
+	sh("sed -i 's/^log_bytes .*/log_bytes 1048576/' %s.d/QS/SPACE; rm -f %s.d/QS/spare.*", g->device, g->device);
+	given_open(g);
+	in.body = mb;
+	in.body_len = sizeof mb;
+	for (int i = 0; i < 10; i++) {		/* to the end of the first log file, of 16 MB */
+		struct qmsg *m;
+		CU_ASSERT_EQUAL(put_in(g, NULL, "orders", in, NULL), 0);
+		CU_ASSERT_EQUAL(take(g, NULL, "orders", NULL, &m), 0);
+		qmsg_free(m);
+	}
+	qspace_close(g->qs);
+	g->qs = NULL;
+	sh("cp -r %s.d/QS %s/base", g->device, g->dir);
+	return g;
+}
+
+static void
+mended(struct given_space *g)	/* the engine tries again by itself */
+{
+	env_fault = NULL;
+	for (int i = 0; i < 5000 && qspace_batch_begin(g->qs) != 0; i++)
+		usleep(2000);
+	if (!g->qs->batch.open)
+		CU_FAIL_FATAL("it does not come back");
+	commit(g);
+}
+
+static void
+tell(const char *where, const struct model *found, const struct model *m)
+{
+	fprintf(stderr, "%s: fault at %d (%d%s)\n", where, fault.at, fault.error, fault.on ? ", from then on" : "");
+	for (int q = 0; q < N_QUEUES; q++) {
+		fprintf(stderr, "  %s: found", queue_names[q]);
+		for (int i = 0; i < found->q[q].n; i++)
+			fprintf(stderr, " %d", found->q[q].num[i]);
+		fprintf(stderr, "; acknowledged");
+		for (int i = 0; i < m->q[q].n; i++)
+			fprintf(stderr, " %d", m->q[q].num[i]);
+		fprintf(stderr, "\n");
+	}
+}
+
+static void
+model_closed(struct model *m)	/* transactions that are not prepared are no more */
+{
+	if (m->open && !m->prepared)
+		model_end(m);
+}
+
+static void
+must_be(struct given_space *g, const char *where, const struct model *m, const struct model *or_m, bool crashed)
+{
+	struct model found;
+	bool good;
+
+	drain(g, &found);
+	good = same(&found, m, crashed) || same(&found, or_m, crashed);
+	CU_ASSERT_TRUE(good);
+	if (!good)
+		tell(where, &found, m);
+}
+
+static bool	/* the fault fell into it */
+story_with_fault(struct given_space *g, int at, int error, bool on)
+{
+	enum { RESTART = 17 };
+	struct model m = { .next = 1 }, next = m;
+	bool known = true, crashed = false, fell;
+	int n = (int)(sizeof story / sizeof story[0]);
+
+	go_to(g, "base");
+	break_at(at, error, on);
+	for (int i = 0; i < n && known && !crashed; i++) {
+		known = step_run(g, &m, &next, story[i]);
+		if (i == RESTART && known) {
+			qspace_close(g->qs);
+			model_closed(&m);
+			next = m;
+			crashed = qspace_open(g->device, "QS", NULL, &g->qs, NULL) != 0;
+		}
+	}
+	if (known)
+		next = m;
+	fell = fault.count > at;
+	env_fault = NULL;
+	if (!crashed)		/* a copy that takes time is not a kill: nothing may write meanwhile */
+		keeper_checkpoints_end(g->qs->env.keeper);
+	sh("rm -rf %s/crash; cp -r %s/QUE.d/QS %s/crash 2>/dev/null || true", g->dir, g->dir, g->dir);
+	if (!crashed && g->qs->env.e != NULL)
+		(void)keeper_checkpoints(g->qs->env.keeper, g->qs->env.e, "QS");
+	if (!crashed && known) {
+		mended(g);
+		if (at % 2 == 0) {
+			must_be(g, "in process", &m, &m, false);
+		} else {
+			reopen(g);
+			must_be(g, "closed and opened", &m, &m, false);
+		}
+	}
+	qspace_close(g->qs);
+	go_to(g, "crash");
+	must_be(g, "after a kill", &m, &next, true);
+	qspace_close(g->qs);
+	g->qs = NULL;
+	return fell;
+}
+
+static struct given_space *base;
+
+static void	/* All places, or with short tests some of them. */
+each_place(int error, bool on)
+{
+	const char *one = getenv("FAULT_AT");		/* to look at one */
+	int step = getenv("TEST_LONG") != NULL ? 1 : 131, at = getenv("TEST_LONG") != NULL ? 0 : 5 * (error & 7) + on;
+
+	if (base == NULL)
+		base = given_base();
+	if (one != NULL) {
+		(void)story_with_fault(base, atoi(one), error, on);
+		return;
+	}
+	while (story_with_fault(base, at, error, on))
+		at += step;
+	CU_ASSERT_TRUE(at > 60);
+	if (step == 1)
+		printf("(%d places) ", at);
+}
+
+static void once_eio(void) { each_place(EIO, false); }
+static void eio_from_then_on(void) { each_place(EIO, true); }
+static void once_enospc(void) { each_place(ENOSPC, false); }
+static void enospc_from_then_on(void) { each_place(ENOSPC, true); }
+static void a_short_write(void) { each_place(FAULT_SHORT, false); }
+
+int
+main(void)
+{
+	static const struct unit_test tests[] = {
+		UNIT(once_eio),
+		UNIT(eio_from_then_on),
+		UNIT(once_enospc),
+		UNIT(enospc_from_then_on),
+		UNIT(a_short_write),
+	};
+	int rc;
+
+	if (access("/dev/shm", W_OK) == 0)	/* hundreds of spaces, and none is to outlive a power cut */
+		given_root = "/dev/shm";
+	rc = unit_run("qspace faults", tests, UNIT_COUNT(tests));
+
+	if (base != NULL) {
+		char cmd[128];
+
+		snprintf(cmd, sizeof cmd, "rm -rf %s", base->dir);
+		if (system(cmd) != 0)
+			rc = 1;
+		free(base);
+	}
+	return rc;
+}
