@@ -511,6 +511,140 @@ each_place(int error, bool on)
 		printf("(%d places) ", at);
 }
 
+/* --- damage of the log, and writes that were torn --- */
+
+static void
+log_bytes(struct given_space *g, uint32_t no, size_t at, const uint8_t *p, uint8_t *was, size_t n)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/QUE.d/QS/log.%010u", g->dir, no);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f = fopen(path, p == NULL ? "r" : "r+"));
+	fseek(f, (long)at, SEEK_SET);
+	CU_ASSERT_EQUAL((p == NULL ? fread(was, 1, n, f) : fwrite(p, 1, n, f)), n);
+	fclose(f);
+}
+
+static void
+log_place(struct given_space *g, uint32_t *file, uint32_t *offset)
+{
+	DB_LOG_STAT *st;
+
+	CU_ASSERT_EQUAL_FATAL(g->qs->env.e->log_stat(g->qs->env.e, &st, 0), 0);
+	*file = st->st_cur_file;
+	*offset = st->st_cur_offset;
+	free(st);
+}
+
+enum { LOGGED = 12 };
+struct logged { uint32_t file, start, last, end; };	/* the first batch, the last one, the end */
+
+static struct logged
+given_log(struct given_space *g)	/* killed after LOGGED batches of a message each: DIR/crash */
+{
+	struct logged l = { 0 };
+	uint32_t file;
+
+	go_to(g, "base");
+	log_place(g, &l.file, &l.start);
+	for (int i = 0; i < LOGGED; i++) {
+		log_place(g, &file, &l.last);
+		begin(g);
+		CU_ASSERT_EQUAL(put_number(g, NULL, "orders", i, 1500, (struct qmsg_in){ 0 }, NULL), 0);
+		commit(g);
+	}
+	log_place(g, &file, &l.end);
+	CU_ASSERT_EQUAL_FATAL(file, l.file);
+	sh("rm -rf %s/crash; cp -r %s/QUE.d/QS %s/crash 2>/dev/null || true; rm -f %s/crash/spare.*", g->dir, g->dir, g->dir, g->dir);
+	qspace_close(g->qs);
+	g->qs = NULL;
+	return l;
+}
+
+static int	/* how many messages are there; -1: refused, and *why names file and byte */
+opened_with(struct given_space *g)
+{
+	char *why = NULL;
+	int n = -1;
+
+	if (qspace_open(g->device, "QS", NULL, &g->qs, &why) == 0) {
+		n = (int)stat_of(g, "orders").messages;
+		for (int i = 0; i < n; i++)
+			CU_ASSERT_EQUAL(atoi(next(g, "orders")), i);
+	} else {
+		CU_ASSERT_TRUE(why != NULL && strstr(why, "/log.") != NULL && strstr(why, " byte ") != NULL);
+	}
+	qspace_close(g->qs);
+	g->qs = NULL;
+	free(why);
+	return n;
+}
+
+static void
+back_to_crash(struct given_space *g)
+{
+	sh("rm -rf %s/QUE.d/QS && cp -r %s/crash %s/QUE.d/QS", g->dir, g->dir, g->dir);
+}
+
+static void	/* The last batch, behind which nothing stands, included. */
+a_flipped_byte_of_the_log_is_told_by_place(void)
+{
+	size_t step = getenv("TEST_LONG") != NULL ? 1 : 397;
+	struct logged l;
+	uint8_t byte;
+
+	if (base == NULL)
+		base = given_base();
+	l = given_log(base);
+	for (size_t at = l.start; at < l.end; at += step) {
+		int n;
+
+		back_to_crash(base);
+		log_bytes(base, l.file, at, NULL, &byte, 1);
+		byte ^= 0x10;
+		log_bytes(base, l.file, at, &byte, NULL, 1);
+		n = opened_with(base);
+		CU_ASSERT_EQUAL(n, -1);
+		if (n != -1)
+			fprintf(stderr, "byte %zu of %u to %u, %u: %d messages\n", at, l.start, l.last, l.end, n);
+	}
+	for (size_t at = l.last; at < l.last + 40; at += step > 1 ? 3 : 1) {	/* headers of the last batch's first records */
+		back_to_crash(base);
+		log_bytes(base, l.file, at, NULL, &byte, 1);
+		byte ^= 0x01;
+		log_bytes(base, l.file, at, &byte, NULL, 1);
+		CU_ASSERT_EQUAL(opened_with(base), -1);
+	}
+	back_to_crash(base);
+	CU_ASSERT_EQUAL(opened_with(base), LOGGED);
+}
+
+static void	/* Any sectors of the last flush may be missing: it was never acknowledged. */
+a_torn_write_is_no_damage(void)
+{
+	static const uint8_t zeroes[64 << 10];
+	struct logged l;
+
+	if (base == NULL)
+		base = given_base();
+	l = given_log(base);
+	for (size_t at = l.last; at < l.end; at = (at / 512 + 1) * 512) {
+		size_t next = (at / 512 + 1) * 512;
+
+		for (int rest = 0; rest < 2; rest++) {	/* this one, or it and all behind it */
+			int n;
+
+			back_to_crash(base);
+			log_bytes(base, l.file, at, zeroes, NULL, (rest || next > l.end ? l.end : next) - at);
+			n = opened_with(base);
+			CU_ASSERT_EQUAL(n, LOGGED - 1);
+			if (n != LOGGED - 1)
+				fprintf(stderr, "sector at %zu of %u to %u, %u (rest %d): %d messages\n", at, l.start, l.last, l.end, rest, n);
+		}
+	}
+}
+
 static void once_eio(void) { each_place(EIO, false); }
 static void eio_from_then_on(void) { each_place(EIO, true); }
 static void once_enospc(void) { each_place(ENOSPC, false); }
@@ -526,6 +660,8 @@ main(void)
 		UNIT(once_enospc),
 		UNIT(enospc_from_then_on),
 		UNIT(a_short_write),
+		UNIT(a_flipped_byte_of_the_log_is_told_by_place),
+		UNIT(a_torn_write_is_no_damage),
 	};
 	int rc;
 
