@@ -175,6 +175,12 @@ key_before(struct qspace *qs, struct branch *b, struct queue *q, const struct qm
 	return qorder_before(out, &k, &ahead, seq) == 0 ? 0 : QMENOSPACE;
 }
 
+static void	/* Into what is zero.  Four snprintf() were a twentieth of an enqueue. */
+text_copy(char *to, size_t size, const char *from)
+{
+	memcpy(to, from, strnlen(from, size - 1));
+}
+
 static void	/* What its receiver will see. */
 message_fill(struct qmsg *m, const struct queue *q, const struct qmsg_in *in, int64_t now)
 {
@@ -195,10 +201,12 @@ message_fill(struct qmsg *m, const struct queue *q, const struct qmsg_in *in, in
 		m->available_us = plus_seconds(in->flags & TPQTIME_ABS ? 0 : now, in->deq_time);
 	if (in->flags & TPQCORRID)
 		memcpy(m->corrid, in->corrid, TMCORRIDLEN);
-	snprintf(m->replyqueue, sizeof m->replyqueue, "%s", in->flags & TPQREPLYQ ? in->replyqueue : "");
-	snprintf(m->failurequeue, sizeof m->failurequeue, "%s", in->flags & TPQFAILUREQ ? in->failurequeue : "");
-	snprintf(m->type, sizeof m->type, "%s", in->type);
-	snprintf(m->subtype, sizeof m->subtype, "%s", in->subtype);
+	if (in->flags & TPQREPLYQ)
+		text_copy(m->replyqueue, sizeof m->replyqueue, in->replyqueue);
+	if (in->flags & TPQFAILUREQ)
+		text_copy(m->failurequeue, sizeof m->failurequeue, in->failurequeue);
+	text_copy(m->type, sizeof m->type, in->type);
+	text_copy(m->subtype, sizeof m->subtype, in->subtype);
 }
 
 int
