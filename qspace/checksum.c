@@ -21,14 +21,14 @@
 #define P128 (P64 * P64)
 
 #if defined(__x86_64__)
-enum { BLOCK = 128 };
+enum { STEP = 32, BLOCK = 4 * STEP };
 
 /*
  * Pairs of bytes become 33 a + b in 16 bits, pairs of pairs 33^2 a + b in 32, exactly; so each 32 bytes are eight numbers, for
  * four bytes each, and number i of the j-th 32 bytes goes to a sum of its own, which advances by 33^128 a block.
  */
 __attribute__((target("avx2"))) static uint32_t
-sum_blocks(const uint8_t *p, size_t blocks)
+sum_steps(const uint8_t *p, size_t steps)
 {
 	const __m256i pair = _mm256_set1_epi16(1 << 8 | P1), quad = _mm256_set1_epi32(1 << 16 | P2);
 	const __m256i step = _mm256_set1_epi32((int)P128), to_next = _mm256_set1_epi32((int)P32);
@@ -37,9 +37,9 @@ sum_blocks(const uint8_t *p, size_t blocks)
 	__m256i s[4] = { _mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256() }, all;
 	uint32_t lane[8], h = 0;
 
-	for (; blocks > 0; blocks--, p += BLOCK)
+	for (; steps >= 4; steps -= 4, p += BLOCK)
 		for (int j = 0; j < 4; j++) {
-			__m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(p + 32 * j));
+			__m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(p + STEP * j));
 
 			b = _mm256_madd_epi16(_mm256_maddubs_epi16(b, pair), quad);
 			s[j] = _mm256_add_epi32(_mm256_mullo_epi32(s[j], step), b);
@@ -47,6 +47,12 @@ sum_blocks(const uint8_t *p, size_t blocks)
 	all = s[0];
 	for (int j = 1; j < 4; j++)
 		all = _mm256_add_epi32(_mm256_mullo_epi32(all, to_next), s[j]);
+	for (; steps > 0; steps--, p += STEP) {
+		__m256i b = _mm256_loadu_si256((const __m256i *)(const void *)p);
+
+		b = _mm256_madd_epi16(_mm256_maddubs_epi16(b, pair), quad);
+		all = _mm256_add_epi32(_mm256_mullo_epi32(all, to_next), b);
+	}
 	_mm256_storeu_si256((__m256i *)(void *)lane, _mm256_mullo_epi32(all, weight));
 	for (int i = 0; i < 8; i++)
 		h += lane[i];
@@ -69,10 +75,10 @@ uint32_t
 checksum_of(const uint8_t *p, size_t n)
 {
 #if defined(__x86_64__)
-	size_t blocks = n / BLOCK;
+	size_t steps = n / STEP;
 
-	if (blocks > 0 && __builtin_cpu_supports("avx2"))
-		return sum_on(sum_blocks(p, blocks), p + BLOCK * blocks, n % BLOCK);
+	if (steps > 0 && __builtin_cpu_supports("avx2"))
+		return sum_on(sum_steps(p, steps), p + STEP * steps, n % STEP);
 #endif
 	return sum_on(0, p, n);
 }
