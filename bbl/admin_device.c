@@ -39,11 +39,11 @@ number_of(const char *text, long otherwise, long *out)
 }
 
 static void
-tell(int rc, char *why, const char *what, const char *of)
+tell(int rc, char **why, const char *what, const char *of)	/* **: its value is that of after the call that gives rc */
 {
 	if (rc < 0)
-		commands_error("%s %s: %s", what, of, why != NULL ? why : "failed");
-	free(why);
+		commands_error("%s %s: %s", what, of, *why != NULL ? *why : "failed");
+	free(*why);
 }
 
 void
@@ -64,7 +64,7 @@ cmd_crdl(struct commands *r, const struct opts *o)
 		    device);
 	}
 	free(note);
-	tell(rc, why, "crdl", device);
+	tell(rc, &why, "crdl", device);
 }
 
 static bool
@@ -80,7 +80,7 @@ device_load(const struct commands *r, const struct opts *o, struct device *d)
 		free(why);
 		return true;
 	}
-	tell(rc, why, "device", device);
+	tell(rc, &why, "device", device);
 	return false;
 }
 
@@ -160,7 +160,7 @@ cmd_dsdl(struct commands *r, const struct opts *o)
 	snprintf(question, sizeof question, "Remove device %s, offset %ld from the universal device list (y/n)?",
 	    d.entry[which].name, d.entry[which].offset);
 	if (o->v['y'] != NULL || commands_confirm(r, question))
-		tell(device_remove(d.path, which, &why), why, "dsdl", d.path);
+		tell(device_remove(d.path, which, &why), &why, "dsdl", d.path);
 }
 
 /* The machine whose log is meant: -m, its default, or this one. */
@@ -202,7 +202,7 @@ cmd_crlog(struct commands *r, const struct opts *o)
 		fprintf(stderr, "TMADMIN_CAT:109: WARN: the transaction log %s on %s exists already\n", tlog_name(m), m->tlogdevice);
 		return;
 	}
-	tell(tlog_create(m->tlogdevice, tlog_name(m), m->tlogsize, &why), why, "crlog", m->tlogdevice);
+	tell(tlog_create(m->tlogdevice, tlog_name(m), m->tlogsize, &why), &why, "crlog", m->tlogdevice);
 }
 
 void
@@ -219,5 +219,5 @@ cmd_dslog(struct commands *r, const struct opts *o)
 	}
 	snprintf(question, sizeof question, "Remove the transaction log %s from %s (y/n)?", tlog_name(m), m->tlogdevice);
 	if (o->v['y'] != NULL || commands_confirm(r, question))
-		tell(tlog_destroy(m->tlogdevice, tlog_name(m), &why), why, "dslog", m->tlogdevice);
+		tell(tlog_destroy(m->tlogdevice, tlog_name(m), &why), &why, "dslog", m->tlogdevice);
 }

@@ -254,6 +254,8 @@ tpacall(char *svc, char *data, long len, long flags)
 	if ((flags & TPNOREPLY) && tran_joins(ctx, flags))
 		return context_leave(ctx, TPEINVAL);
 	call_patience(ctx, flags, &how);
+	if (!tran_usable(ctx))		/* its time, which may be over, is not that of this call */
+		how.deadline_us = how.began_us + ctx->app->blocktime_us;
 	if (flags & TPNOREPLY) {
 		memset(&none, 0, sizeof none);
 		return context_leave(ctx, call_send(ctx, &none, svc, data, len, flags, &how));

@@ -108,10 +108,11 @@ static const char leaver[] =
     "static void *in_thread(void *arg) { leave(); return arg; }\n"
     "int main(int argc, char **argv)\n{\n\tpthread_t t;\n\tchar line[10];\n"
     "\tif (tpinit(NULL) == -1)\n\t\treturn 1;\n\tdata = tpalloc(\"STRING\", NULL, 100);\n\tstrcpy(data, \"x\");\n"
-    "\tif (tpbegin(600, 0) == -1 || tpenqueue(\"QSPACE\", \"ROOM\", NULL, data, 0, 0) == -1)\n\t\treturn 2;\n"
+    "\tif (strcmp(argv[1], \"thread\") == 0 && tpbegin(600, 0) == -1)\n\t\treturn 7;\n"
+    "\tif (tpenqueue(\"QSPACE\", \"ROOM\", NULL, data, 0, 0) == -1)\n\t\treturn 2;\n"
     "\tprintf(\"joined\\n\");\n\tfflush(stdout);\n\tif (fgets(line, sizeof line, stdin) == NULL)\n\t\treturn 5;\n"
     "\ttpsblktime(1, TPBLK_ALL);\n"
-    "\tif (tpenqueue(\"QSPACE\", \"ROOM\", NULL, data, 0, TPNOTRAN) != -1)\n\t\treturn 6;\n"
+    "\tif (tpgetlev() == 0 && tpenqueue(\"QSPACE\", \"ROOM\", NULL, data, 0, 0) != -1)\n\t\treturn 6;\n"
     "\tif (strcmp(argv[1], \"thread\") == 0) {\n\t\tpthread_create(&t, NULL, in_thread, NULL);\n\t\tpthread_join(t, NULL);\n"
     "\t} else if (strcmp(argv[1], \"atexit\") == 0)\n\t\tatexit(leave);\n\telse\n\t\tleave();\n\texit(0);\n}\n";
 
