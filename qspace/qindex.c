@@ -171,11 +171,11 @@ corrid_window_find(struct qspace *qs, struct queue *q, const uint8_t *corrid)
 }
 
 static void
-corrid_window_drop(struct qspace *qs, struct corrid_window *c)
+corrid_window_drop(struct qspace *qs, struct queue *q, struct corrid_window *c)
 {
 	window_clear(&c->w, 0, 0);
 	free(c->w.e);
-	HASH_DELETE(hh, c->q->corrids, c);	// NOLINT: inside uthash
+	HASH_DELETE(hh, q->corrids, c);	// NOLINT: inside uthash
 	DL_DELETE(qs->corrid_windows, c);
 	qs->n_corrid_windows--;
 	free(c);
@@ -189,7 +189,7 @@ corrid_window_new(struct qspace *qs, struct queue *q, const uint8_t *corrid)
 	if (c == NULL)
 		return NULL;
 	if (qs->n_corrid_windows >= CORRID_WINDOWS)
-		corrid_window_drop(qs, qs->corrid_windows->prev);
+		corrid_window_drop(qs, qs->corrid_windows->prev->q, qs->corrid_windows->prev);
 	memcpy(c->corrid, corrid, TMCORRIDLEN);
 	c->q = q;
 	window_clear(&c->w, q->id, CORRID_WINDOW_MAX);
@@ -218,7 +218,7 @@ window_insert(struct qspace *qs, struct queue *q, const struct okey *k, const st
 
 	/* No memory: what was forgotten is found on disk. */
 	if (c != NULL && window_add(&c->w, k, v) != 0)
-		corrid_window_drop(qs, c);
+		corrid_window_drop(qs, q, c);
 	if (window_add(&q->w, k, v) != 0)
 		window_drop(qs, q);
 }
@@ -238,7 +238,7 @@ window_drop(struct qspace *qs, struct queue *q)
 {
 	window_clear(&q->w, q->id, WINDOW_MAX);
 	while (q->corrids != NULL)
-		corrid_window_drop(qs, q->corrids);
+		corrid_window_drop(qs, q, q->corrids);	// NOLINT: the hash has the next one then
 }
 
 /* --- filling --- */

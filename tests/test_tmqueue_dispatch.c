@@ -339,6 +339,69 @@ waits_select_and_peek(void)
 	space_done();
 }
 
+static void
+ask_wait_for(uint64_t reqid, uint32_t flags, const uint8_t *msgid, const char *corrid, const char *tx)
+{
+	struct wire_dequeue d = { .reqid = reqid, .flags = TPQWAIT | flags, .queue = "A" };
+	struct link_msg *m = ask((unsigned)reqid);
+
+	in_tx(&d.tx, tx, 60000);
+	if (msgid != NULL) {
+		d.flags |= TPQGETBYMSGID;
+		memcpy(d.msgid, msgid, TMMSGIDLEN);
+	}
+	if (corrid != NULL) {
+		d.flags |= TPQGETBYCORRID;
+		memcpy(d.corrid, corrid, strlen(corrid));
+	}
+	wire_dequeue_encode(ask_frame(), &d);
+	ask_done(m);
+}
+
+/* A delayed message, which anything, its msgid, its corrid or both may wait for: all who peek see it when it is due, a peek in a
+ * transaction too, and it is there for who takes it, and not before that one. */
+static void
+peeks_with_every_selector_wait_for_it(void)
+{
+	struct wire_enqueue e = { .reqid = 1, .flags = TPQTIME_REL | TPQCORRID, .deq_time = 100, .type = "CARRAY", .queue = "A" };
+	struct link_msg *m;
+	uint8_t id[TMMSGIDLEN];
+
+	given_space(0);
+	memcpy(e.corrid, "blue", 4);
+	m = ask(1);
+	wire_enqueue_encode(ask_frame(), &e);
+	ask_done(m);
+	run();
+	memcpy(id, answer(1)->q.msgid, sizeof id);
+	ask_wait_for(2, TPQPEEK, NULL, NULL, NULL);
+	ask_wait_for(3, TPQPEEK, id, NULL, NULL);
+	ask_wait_for(4, TPQPEEK, NULL, "blue", NULL);
+	ask_wait_for(5, TPQPEEK, id, "blue", NULL);
+	ask_wait_for(6, TPQPEEK, id, NULL, "T1");
+	ask_wait_for(7, TPQPEEK, NULL, "red", NULL);
+	ask_wait_for(8, 0, id, "blue", NULL);
+	ask_wait_for(9, 0, NULL, NULL, NULL);
+	run();
+	batch_run(&t, NULL, 0);
+	for (unsigned i = 2; i <= 9; i++)
+		CU_ASSERT_PTR_NULL(answer(i));
+	clock_shift_us(101 * 1000000);
+	for (int i = 0; i < 4; i++)
+		batch_run(&t, NULL, 0);
+	for (unsigned i = 2; i <= 6; i++) {
+		CU_ASSERT_PTR_NOT_NULL_FATAL(answer(i));
+		CU_ASSERT_EQUAL(answer(i)->q.error, 0);
+		CU_ASSERT_EQUAL(memcmp(answer(i)->q.msgid, id, sizeof id), 0);
+	}
+	CU_ASSERT_PTR_NULL(answer(7) != NULL && answer(7)->q.error == 0 ? answer(7) : NULL);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(8));
+	CU_ASSERT_EQUAL(answer(8)->q.error, 0);		/* it waited first */
+	CU_ASSERT_PTR_NULL(answer(9) != NULL && answer(9)->q.error == 0 ? answer(9) : NULL);
+	clock_shift_us(-101 * 1000000);
+	space_done();
+}
+
 /* One who waits by correlation id and one who takes anything: the earliest that the message fits gets it. */
 static void
 the_earliest_that_fits_gets_it(void)
@@ -900,7 +963,7 @@ main(void)
 	static const struct unit_test tests[] = {
 		UNIT(message_comes_out_as_it_went_in), UNIT(batch_is_flushed_once_and_before_any_answer),
 		UNIT(unknown_queue_is_told_at_once), UNIT(waiting_dequeue_gets_what_comes_in_the_same_flush),
-		UNIT(waits_select_and_peek), UNIT(the_earliest_that_fits_gets_it),
+		UNIT(waits_select_and_peek), UNIT(peeks_with_every_selector_wait_for_it), UNIT(the_earliest_that_fits_gets_it),
 		UNIT(a_newcomer_stands_behind_those_that_a_batch_had_no_room_for),
 		UNIT(one_whose_transaction_is_over_takes_nothing), UNIT(the_callers_blocking_time_ends_a_wait),
 		UNIT(wait_ends_with_a_message_that_becomes_due), UNIT(wait_ends_when_its_time_is_up),
