@@ -7,7 +7,7 @@
 
 #define MALFORMED 1	/* of a request; QME codes are negative */
 #define DAY_US (INT64_C(86400) * 1000000)
-#define PROBE_US 5000	/* a caller that waited this long is asked whether it is still there before it gets a message */
+#define PROBE_US 1000	/* a caller that waited this long is asked whether it is still there before it gets a message */
 
 static bool
 fatal(int rc)
