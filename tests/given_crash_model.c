@@ -345,7 +345,7 @@ due_soon(void)
 
 /* Up to three messages in one transaction, which commits or rolls back. */
 static void
-take_some(long wait, bool always_commit)
+take_some(long wait)
 {
 	struct model_msg *taken[3], *m, *expected = NULL;
 	int n = 0, want_n = 1 + (int)dice(3);
@@ -383,7 +383,7 @@ take_some(long wait, bool always_commit)
 	if (how == UNKNOWN)
 		model_fog(&model, model_now() + longest + model.delay_s * INT64_C(1000000));
 	a = begin();
-	if (how == UNKNOWN || (dice(5) == 0 && !always_commit)) {
+	if (how == UNKNOWN || dice(kind->retries < 100 ? 2 : 5) == 0) {
 		tpabort(0);
 		how = NOT_DONE;
 	} else
@@ -468,9 +468,9 @@ crash_model_client(int number, const char *log, const char *control_file)
 		else if (d < 50)
 			peek_one();
 		else if (d < 54 && due_soon() != NULL)
-			take_some(TPQWAIT, false);
+			take_some(TPQWAIT);
 		else
-			take_some(0, false);
+			take_some(0);
 		control->ops[me] = before + 1;
 		if (tperrno != 0 && tperrno != TPEDIAGNOSTIC)
 			nap_ms(5);
