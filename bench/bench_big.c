@@ -163,6 +163,7 @@ main(int argc, char **argv)
 	double seconds = argc > 2 ? atof(argv[2]) : 2, p99[N_WAYS] = { 0 };
 	char *large;
 
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	join();
 	if ((large = tpalloc("CARRAY", NULL, LARGE)) == NULL)
 		return 1;

@@ -12,6 +12,8 @@
 #include "clock.h"
 #include "ulog.h"
 
+#define BODY_MAX (1L << 30)	/* bytes of a message */
+
 #define GRACE_US 150000LL	/* a waiting dequeue ends in the queue manager; its answer is worth this much more */
 #define SIGNAL_US 1000000LL	/* an operation under way when a signal comes: wait this long for what became of it */
 
@@ -245,7 +247,7 @@ tpenqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, long len, long fla
 
 	if (ctl != NULL)
 		ctl->diagnostic = 0;	/* what was left in it is not taken for an answer */
-	if (arguments_wrong(qspace, qname, flags, CALL_FLAGS) || buffer_outgoing(data, len, &type, &n) != 0)
+	if (arguments_wrong(qspace, qname, flags, CALL_FLAGS) || buffer_outgoing(data, len, &type, &n) != 0 || n > BODY_MAX)
 		return fail(TPEINVAL);
 	memset(&op, 0, sizeof op);
 	if ((op.ctx = context_enter()) == NULL)
