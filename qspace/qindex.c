@@ -319,6 +319,8 @@ static int
 window_refill(struct qspace *qs, struct queue *q, struct window *w, const uint8_t *corrid)
 {
 	struct source src[2] = { 0 };
+	bool all = corrid == NULL && w->hi.n == 4;	/* from the first one on */
+	int64_t seen = 0;
 	int rc = 0;
 
 	for (int i = 0; i < 2 && rc == 0; i++)
@@ -334,11 +336,17 @@ window_refill(struct qspace *qs, struct queue *q, struct window *w, const uint8_
 			rc = QMEOS;
 		if (rc != 0 && rc != DB_NOTFOUND)
 			break;
+		seen += s == &src[0];
 		w->hi.n = (uint8_t)n;
 		memcpy(w->hi.b, k, n);
 		rc = source_settle(s, walk_next(qs, &s->w));
 	}
 	w->whole = rc == 0 && !src[0].more && !src[1].more;
+	/* A root page of zeroes reads as an empty one, and is no error to Berkeley DB.  The counters know better. */
+	if (all && w->whole && seen == 0 && q->n.messages > q->n.delayed - q->n.np_delayed) {
+		rc = env_error(qs, T_ORDER, "page 1: the entries of a queue are missing", DB_NOTFOUND);
+		w->whole = false;
+	}
 	for (int i = 0; i < 2; i++)
 		if (src[i].open)
 			walk_end(qs, &src[i].w);

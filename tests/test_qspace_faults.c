@@ -645,6 +645,111 @@ a_torn_write_is_no_damage(void)
 	}
 }
 
+/* --- damage of the tables --- */
+
+enum { STORED = 30, PAGE = 4096, N_DAMAGES = 3 };
+
+static bool	/* false: there is no such page */
+page_damage(const char *path, long page, int how)
+{
+	uint8_t p[2 * PAGE] = { 0 }, q[2 * PAGE];
+	FILE *f = fopen(path, "r+");
+	size_t n;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	fseek(f, page * PAGE, SEEK_SET);
+	n = fread(p, 1, sizeof p, f);
+	if (n >= PAGE) {
+		memcpy(q, p, sizeof q);
+		if (how == 0)
+			q[(page * 577 + 30) % PAGE] ^= 0x40;
+		else if (how == 1)
+			memset(q, 0, PAGE);
+		else {
+			memcpy(q, p + PAGE, PAGE);
+			memcpy(q + PAGE, p, PAGE);
+		}
+		fseek(f, page * PAGE, SEEK_SET);
+		fwrite(q, 1, how == 2 ? n : PAGE, f);
+	}
+	fclose(f);
+	return n >= (how == 2 ? 2 * PAGE : PAGE);
+}
+
+static const char *	/* what became of it; NULL: what must not be */
+used_after(struct given_space *g, const char *file)
+{
+	char *why = NULL;
+	int taken = 0, failed = 0, rc;
+	struct qmsg *m;
+
+	if (qspace_open(g->device, "QS", NULL, &g->qs, &why) != 0) {
+		bool named = why != NULL && strstr(why, file) != NULL;
+		if (!named)
+			fprintf(stderr, "%s: %s\n", file, why);
+		free(why);
+		return named ? "refused" : NULL;
+	}
+	for (int i = 0; i < 2 * STORED && failed < 3; i++) {
+		if (qspace_batch_begin(g->qs) != 0) {
+			failed++;
+			continue;
+		}
+		if ((rc = qspace_dequeue(g->qs, NULL, "orders", NULL, &m)) == 0) {
+			bool right = atoi((const char *)m->body) == taken && m->body_len == 901;
+			qmsg_free(m);
+			if (!right || (rc = qspace_batch_commit(g->qs)) != 0)
+				qspace_batch_abort(g->qs);
+			if (!right)
+				return NULL;
+			taken += rc == 0;
+			failed += rc != 0;
+		} else {
+			qspace_batch_abort(g->qs);
+			if (rc == QMENOMSG)
+				return taken == STORED ? "unharmed" : NULL;
+			failed++;
+		}
+	}
+	return failed >= 3 ? "told" : NULL;
+}
+
+static void	/* Whatever page it is: refused by name, or an error each time; never a wrong message, never one less in silence. */
+a_damaged_page_is_never_served(void)
+{
+	static const char *const files[] = { "order.db", "messages.1.db", "queues.db", "space.db", "delayed.db", "expiry.db",
+		"corrid.db", "alias.db", "branches.db", "decisions.db" };
+	char path[160];
+
+	if (base == NULL)
+		base = given_base();
+	go_to(base, "base");
+	for (int i = 0; i < STORED; i++) {
+		begin(base);
+		CU_ASSERT_EQUAL(put_number(base, NULL, "orders", i, 900, (struct qmsg_in){ 0 }, NULL), 0);
+		commit(base);
+	}
+	qspace_close(base->qs);
+	base->qs = NULL;
+	sh("rm -rf %s/crash; cp -r %s/QUE.d/QS %s/crash; rm -f %s/crash/spare.*", base->dir, base->dir, base->dir, base->dir);
+	for (size_t f = 0; f < sizeof files / sizeof files[0]; f++)
+		for (int how = 0; how < N_DAMAGES; how++)
+			for (long page = 0; page < 12; page++) {
+				const char *what;
+
+				back_to_crash(base);
+				snprintf(path, sizeof path, "%s/QUE.d/QS/%s", base->dir, files[f]);
+				if (!page_damage(path, page, how))
+					break;
+				what = used_after(base, files[f]);
+				qspace_close(base->qs);
+				base->qs = NULL;
+				CU_ASSERT_PTR_NOT_NULL(what);
+				if (getenv("FAULT_SHOW") || what == NULL)
+					fprintf(stderr, "%s, page %ld, damage %d: %s\n", files[f], page, how, what == NULL ? "WRONG" : what);
+			}
+}
+
 static void once_eio(void) { each_place(EIO, false); }
 static void eio_from_then_on(void) { each_place(EIO, true); }
 static void once_enospc(void) { each_place(ENOSPC, false); }
@@ -662,6 +767,7 @@ main(void)
 		UNIT(a_short_write),
 		UNIT(a_flipped_byte_of_the_log_is_told_by_place),
 		UNIT(a_torn_write_is_no_damage),
+		UNIT(a_damaged_page_is_never_served),
 	};
 	int rc;
 
