@@ -465,6 +465,7 @@ error_queue_put(struct qspace *qs, struct queue *errq, struct held *h, const str
 		return batch_dead(qs, QMEOS);
 	n.rec = qs->rec.p;
 	n.rec_len = qs->rec.len;
+	used_add(qs, &n.v, 1);
 	return store_put(qs, errq, &n, now);
 }
 
@@ -504,10 +505,8 @@ store_to_error_queue(struct qspace *qs, struct held *h, const struct oval *v, co
 			say_deleted(qs, h, m, why);
 			if (parts != 0)
 				rc = parts_disown(qs, v->flags & OV_NP, parts);
-		} else if ((rc = error_queue_put(qs, errq, h, v, m, parts, why, now)) == 0) {
-			used_add(qs, v, 1);
+		} else if ((rc = error_queue_put(qs, errq, h, v, m, parts, why, now)) == 0)
 			qs->batch.enqueues--;	/* moved, not new */
-		}
 	}
 	qmsg_free(m);
 	return rc;
