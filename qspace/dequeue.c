@@ -156,7 +156,7 @@ message_suits(const struct qselect *sel, const struct qmsg *m)
 		return QMENOMSG;
 	if (sel->flags & TPQGETBYMSGID && memcmp(m->msgid, sel->msgid, TMMSGIDLEN) != 0)
 		return QMENOMSG;
-	if (sel->only_type && (strcmp(m->type, sel->type) != 0 || strcmp(m->subtype, sel->subtype) != 0))
+	if (sel->only_type && m->has_body && (strcmp(m->type, sel->type) != 0 || strcmp(m->subtype, sel->subtype) != 0))
 		return QMETYPE;
 	return 0;
 }

@@ -199,6 +199,8 @@ message_fill(struct qmsg *m, const struct queue *q, const struct qmsg_in *in, in
 	memcpy(m->cltid, in->cltid, sizeof m->cltid);
 	if (in->flags & (TPQTIME_ABS | TPQTIME_REL))
 		m->available_us = plus_seconds(in->flags & TPQTIME_ABS ? 0 : now, in->deq_time);
+	if (in->flags & TPQTIME_ABS && m->available_us == 0)
+		m->available_us = 1;			/* 0 stands for a message that gives no time */
 	if (in->flags & TPQCORRID)
 		memcpy(m->corrid, in->corrid, TMCORRIDLEN);
 	if (in->flags & TPQREPLYQ)

@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,8 @@
 #include "version.h"
 
 enum { FILE_MAX = 16384 };
+
+#define CHECK "check "		/* the last line: the sum of what stands before it */
 
 char *
 why_set(char **why, const char *fmt, ...)
@@ -79,6 +82,8 @@ space_file_write(const struct qspace *qs, char **why)
 #define WRITE(m) fprintf(f, #m " %lld\n", (long long)qs->params.m);
 	NUMBERS(WRITE)
 #undef WRITE
+	if (fflush(f) == 0)
+		fprintf(f, CHECK "%08" PRIx32 "\n", checksum_of((const uint8_t *)text, n));
 	if (fclose(f) != 0) {
 		free(text);
 		return QMEOS;
@@ -146,9 +151,23 @@ words_count(void)
 	return n;
 }
 
-static int
-file_parse(struct qspace *qs, const char *path, char *text, char **why)
+static bool	/* Without such a line the file is of version 1, or somebody changed it by hand and took the line out. */
+sum_is_right(const char *text, size_t n)
 {
+	const char *line = strstr(text, "\n" CHECK);
+	char sum[16];
+
+	if (line == NULL)
+		return true;
+	line++;
+	snprintf(sum, sizeof sum, "%08" PRIx32 "\n", checksum_of((const uint8_t *)text, (size_t)(line - text)));
+	return n == (size_t)(line - text) + sizeof CHECK - 1 + strlen(sum) && strcmp(line + sizeof CHECK - 1, sum) == 0;
+}
+
+static int
+file_parse(struct qspace *qs, const char *path, char *text, size_t size, char **why)
+{
+	const bool sum_right = sum_is_right(text, size);
 	char *next = text, *line = strsep(&next, "\n"), *value;
 	int version = 0, number = 1, words = 0, taken;
 	long long n;
@@ -173,6 +192,8 @@ file_parse(struct qspace *qs, const char *path, char *text, char **why)
 				return QMERELEASE;
 			}
 			version = qs->disk_version = (int)n;
+		} else if (strcmp(line, "check") == 0) {
+			continue;
 		} else if ((taken = word_take(qs, line, value)) != WORD_TAKEN) {
 			why_set(why, taken == WORD_UNKNOWN ? "%s, line %d: unknown word %s" : "%s, line %d: %s %s: not a number, or "
 			    "out of range", path, number, line, value);
@@ -183,6 +204,10 @@ file_parse(struct qspace *qs, const char *path, char *text, char **why)
 	}
 	if (words != words_count() || version == 0 || strlen(qs->uuid) != 36 || qs->log_bytes < MIB || qs->log_bytes > UINT32_MAX) {
 		why_set(why, "%s: incomplete", path);
+		return QMESYSTEM;
+	}
+	if (!sum_right) {
+		why_set(why, "%s: damaged: its check line does not fit what it says", path);
 		return QMESYSTEM;
 	}
 	return 0;
@@ -207,7 +232,7 @@ space_file_read(struct qspace *qs, char **why)
 		return QMEOS;
 	}
 	text[n] = '\0';
-	return file_parse(qs, path, text, why);
+	return file_parse(qs, path, text, (size_t)n, why);
 }
 
 /* --- who owns the space --- */

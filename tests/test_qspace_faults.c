@@ -383,7 +383,7 @@ given_base(void)
 		create(g, &p);
 	}
 	qspace_close(g->qs);
-	sh("sed -i 's/^log_bytes .*/log_bytes 1048576/' %s.d/QS/SPACE; rm -f %s.d/QS/spare.*", g->device, g->device);
+	sh("sed -i 's/^log_bytes .*/log_bytes 1048576/; /^check/d' %s.d/QS/SPACE; rm -f %s.d/QS/spare.*", g->device, g->device);
 	given_open(g);
 	in.body = mb;
 	in.body_len = sizeof mb;

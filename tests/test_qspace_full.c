@@ -377,7 +377,8 @@ a_description_that_is_no_number_is_refused_by_line(void)
 		{ "s/^queues .*/queues -1/", "queues -1" }, { "s/^trans .*/trans 99999999999999999999/", "trans 9999" },
 		{ "s/^init .*/init yes/", "init yes" }, { "s/^log_bytes .*/log_bytes 7/", "log_bytes 7" },
 		{ "s/^version .*/version 1x/", "disk version 1x" }, { "/^messages/d", "incomplete" },
-		{ "s/^messages/massages/", "unknown word massages" }, { "3i\\\n", "line 3" } };
+		{ "s/^messages/massages/", "unknown word massages" }, { "3i\\\n", "line 3" },
+		{ "s/^messages .*/messages 4/", "check" }, { "s/^check ./check x/", "check" }, { "$a check 0", "check" } };
 	struct given_space *g = given_stopped(false);
 
 	for (size_t i = 0; i < UNIT_COUNT(bad); i++) {

@@ -227,6 +227,25 @@ a_message_of_another_type_stays(void)
 }
 
 static void
+a_message_without_data_is_of_no_type(void)
+{
+	struct given_space *g = given_space(NULL);
+	struct qselect sel = { .only_type = true, .type = "CARRAY", .subtype = "" };
+	struct qmsg_in in = text("");
+	struct qmsg *m;
+
+	create_fifo(g, "orders", 0, 0);
+	in.has_body = false;
+	in.body_len = 0;
+	in.type = "";
+	CU_ASSERT_EQUAL(put_in(g, NULL, "orders", in, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(take(g, NULL, "orders", &sel, &m), 0);
+	CU_ASSERT_FALSE(m->has_body);
+	qmsg_free(m);
+	given_done(g);
+}
+
+static void
 empty_and_large_bodies_and_everything_the_sender_gave(void)
 {
 	struct given_space *g = given_space(NULL);
@@ -518,6 +537,7 @@ main(void)
 		UNIT(bad_combinations_store_nothing),
 		UNIT(by_identifier_and_by_correlation),
 		UNIT(a_message_of_another_type_stays),
+		UNIT(a_message_without_data_is_of_no_type),
 		UNIT(empty_and_large_bodies_and_everything_the_sender_gave),
 		UNIT(an_aborted_batch_changes_nothing),
 		UNIT(one_batch_may_do_both),

@@ -495,10 +495,27 @@ a_tick_walks_over_nothing(void)
 	given_done(g);
 }
 
+static void	/* The time that is the first of all is one, and not that of who gives none. */
+the_epoch_is_a_time_like_others(void)
+{
+	struct queue_params p = queue_of("timed", QC_TIME, QC_FIFO, 0, 0);
+	struct given_space *g = given_space(NULL);
+
+	create(g, &p);
+	put(g, "timed", "now");
+	put_in(g, NULL, "timed", timed("later", TPQTIME_ABS, 1, 0), NULL);
+	put_in(g, NULL, "timed", timed("first", TPQTIME_ABS, 0, 0), NULL);
+	CU_ASSERT_STRING_EQUAL(next(g, "timed"), "first");
+	CU_ASSERT_STRING_EQUAL(next(g, "timed"), "later");
+	CU_ASSERT_STRING_EQUAL(next(g, "timed"), "now");
+	given_done(g);
+}
+
 int
 main(void)
 {
 	static const struct unit_test tests[] = {
+		UNIT(the_epoch_is_a_time_like_others),
 		UNIT(not_before_its_time_and_not_later),
 		UNIT(the_tick_says_when_and_whoever_waits_is_told),
 		UNIT(time_orders_a_queue_of_time),
