@@ -164,9 +164,7 @@ op_room(struct qspace *qs, struct branch *b, size_t bytes)
 	struct op *op;
 
 	if ((int64_t)(b->bytes + bytes) > BRANCH_BYTES || qs->used.branch_bytes + (int64_t)bytes > BRANCHES_BYTES) {
-		ulog("QM_CAT:1356: WARN: queue space %s: a transaction's list of operations is full (%zu operations, "
-		     "%zu bytes)",
-		    qs->params.name, b->n, b->bytes);
+		space_say_full(qs, FULL_LIST);
 		return QMENOSPACE;
 	}
 	if (b->n == b->cap) {

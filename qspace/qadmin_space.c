@@ -28,7 +28,11 @@ qadmin_qspacelist(struct qadmin *a)
 		{ "filter", p->filter_memory },
 		{ "actions", p->actions }, { "handles", p->handles }, { "cursors", p->cursors },
 		{ "owners", p->owners },
-		{ "tmpqueues", p->tmpqueues } };
+		{ "tmpqueues", p->tmpqueues },
+		{ "used_pages", (long)(a->qs->used.pages + a->qs->parts.reserved.pages) },
+		{ "used_queues", (long)HASH_COUNT(a->qs->by_name) }, { "used_trans", (long)HASH_COUNT(a->qs->branches) },
+		{ "used_messages", (long)(a->qs->used.messages + a->qs->parts.reserved.messages) },
+		{ "used_nonpersistent", (long)(a->qs->used.np_bytes + a->qs->parts.reserved.np_bytes) } };
 	struct record *r = document_add(a->out);
 	struct qspace_counts c;
 

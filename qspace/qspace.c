@@ -67,8 +67,12 @@ space_next_seq(struct qspace *qs)
 void
 space_say_full(struct qspace *qs, enum full what)
 {
-	static const char *const names[] = { "messages", "pages", "bytes of non-persistent memory",
-		"concurrent transactions" };
+	static const struct { const char *name, *way_out; } limit[] = {
+		[FULL_MESSAGES] = { "messages", "messages that are taken make room, qspacechange allows more" },
+		[FULL_PAGES] = { "pages", "messages that are taken make room, qaddext adds pages" },
+		[FULL_NP] = { "bytes of non-persistent memory", "messages that are taken make room, qspacechange -n allows more" },
+		[FULL_TRANS] = { "concurrent transactions", "qprinttrans shows them, qspacechange allows more" },
+	};
 	const long long limits[] = { qs->params.messages, qs->params.pages, np_limit(qs),
 		qs->params.trans };
 	int64_t now = clock_mono_us();
@@ -76,13 +80,18 @@ space_say_full(struct qspace *qs, enum full what)
 	if (qs->full_said_us[what] != 0 && now - qs->full_said_us[what] < SAY_FULL_EVERY_US)
 		return;
 	qs->full_said_us[what] = now;
+	if (what == FULL_LIST) {
+		ulog("QM_CAT:1356: ERROR: queue space %s: no more room: the lists of operations of its transactions are full: "
+		     "end them, or do less in each", qs->params.name);
+		return;
+	}
 	if (what == FULL_DISK) {
 		ulog("QM_CAT:1357: ERROR: queue space %s: no more room: the disk of %s is full; messages can be taken",
 		    qs->params.name, qs->dir);
 		return;
 	}
-	ulog("QM_CAT:1357: ERROR: queue space %s in %s: no more room: the limit of %lld %s is reached", qs->params.name,
-	    qs->device, limits[what], names[what]);
+	ulog("QM_CAT:1357: ERROR: queue space %s in %s: no more room: the limit of %lld %s is reached (%s)", qs->params.name,
+	    qs->device, limits[what], limit[what].name, limit[what].way_out);
 }
 
 /* More than it was opened with is for the next start: its cache would not hold it. */

@@ -474,7 +474,7 @@ int tick_find_expiry(struct qspace *qs);
 /* --- qspace.c --- */
 
 struct fired { struct queue *q; bool np; };
-enum full { FULL_MESSAGES, FULL_PAGES, FULL_NP, FULL_TRANS, FULL_DISK, N_FULL };
+enum full { FULL_MESSAGES, FULL_PAGES, FULL_NP, FULL_TRANS, FULL_DISK, FULL_LIST, N_FULL };
 struct qspace {
 	struct qspace_params params;
 	char device[4096], dir[4096];

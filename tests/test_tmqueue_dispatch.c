@@ -570,6 +570,60 @@ no_free_action_is_an_answer(void)
 	run();
 	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(5000), QMENOSPACE);
 	CU_ASSERT_PTR_NULL(answer(5001));
+	ask_enqueue(5002, "A", "for the first who waits");
+	run();
+	CU_ASSERT_STRING_EQUAL(answer(1)->body, "for the first who waits");
+	ask_dequeue(5003, "A", TPQWAIT);
+	ask_dequeue(5004, "A", TPQWAIT);
+	run();
+	CU_ASSERT_PTR_NULL(answer(5003));	/* the action that came free */
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(5004), QMENOSPACE);
+	space_done();
+}
+
+static void	/* as qspacechange does it */
+change_actions(const char *n)
+{
+	struct document args = { 0 }, answered = { 0 };
+	struct record *r = document_add(&args);
+	char *why = NULL;
+
+	CU_ASSERT_EQUAL_FATAL(record_set(r, "actions", n), 0);
+	CU_ASSERT_EQUAL(qadmin_run(qs, "qspacechange", r, &answered, &why), 0);
+	free(why);
+	document_free(&args);
+	document_free(&answered);
+}
+
+static void	/* Those who wait stay when there are fewer. */
+changed_number_of_actions_holds_at_once(void)
+{
+	unsigned n = 0;
+
+	given_space(0);
+	for (int i = 0; i < ACTION_BASE + 1; i++) {
+		ask_dequeue(++n, "A", TPQWAIT);
+		if (n_asked == BATCH_MAX)
+			run();
+	}
+	run();
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(n), QMENOSPACE);
+	change_actions("2");
+	for (int i = 0; i < 3; i++)
+		ask_dequeue(++n, "A", TPQWAIT);
+	run();
+	CU_ASSERT_PTR_NULL(answer(n - 1));
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(n), QMENOSPACE);
+	change_actions("0");
+	for (unsigned i = 0; i < 3; i++)	/* who comes finds no action free until three are done */
+		ask_enqueue(5001 + i, "A", "x");
+	run();
+	CU_ASSERT_STRING_EQUAL(answer(3)->body, "x");
+	ask_dequeue(++n, "A", TPQWAIT);
+	ask_dequeue(++n, "A", TPQWAIT);
+	run();
+	CU_ASSERT_PTR_NULL(answer(n - 1));
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(n), QMENOSPACE);
 	space_done();
 }
 
@@ -967,7 +1021,8 @@ main(void)
 		UNIT(a_newcomer_stands_behind_those_that_a_batch_had_no_room_for),
 		UNIT(one_whose_transaction_is_over_takes_nothing), UNIT(the_callers_blocking_time_ends_a_wait),
 		UNIT(wait_ends_with_a_message_that_becomes_due), UNIT(wait_ends_when_its_time_is_up),
-		UNIT(no_free_action_is_an_answer), UNIT(caller_killed_in_its_wait_gets_no_message), UNIT(cancelled_wait_takes_nothing),
+		UNIT(no_free_action_is_an_answer), UNIT(changed_number_of_actions_holds_at_once),
+		UNIT(caller_killed_in_its_wait_gets_no_message), UNIT(cancelled_wait_takes_nothing),
 		UNIT(watchers_are_all_woken_and_take_nothing), UNIT(transaction_is_seen_when_it_commits),
 		UNIT(transaction_that_found_no_room_has_not_joined),
 		UNIT(rolled_back_dequeue_returns_and_is_counted), UNIT(timed_out_transaction_is_not_opened_again),

@@ -350,6 +350,12 @@ actions_new(size_t limit)
 	return as;
 }
 
+void
+actions_limit(struct actions *as, size_t limit)
+{
+	as->limit = limit;
+}
+
 static void
 action_link(struct actions *as, struct action *a)
 {

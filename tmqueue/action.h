@@ -41,6 +41,7 @@ struct action {
 
 struct actions;
 struct actions *actions_new(size_t limit);	/* NULL: no memory */
+void actions_limit(struct actions *as, size_t limit);	/* from now on; those who wait stay */
 void actions_free(struct actions *as);
 
 /* NULL: no action is free (or no memory). */

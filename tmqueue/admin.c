@@ -37,6 +37,8 @@ admin_answer(struct tmq *t, const struct link_msg *m, reply_send_fn *send, void 
 			r.text = strdup("this TMQUEUE stands by: another process owns the queue space");
 		} else
 			r.status = qadmin_run(t->qs, q.op, q.doc.n > 0 ? &q.doc.rec[0] : &none, &r.doc, &r.text);
+		if (t != NULL && r.status == 0 && r.doc.n > 0 && strcmp(q.op, "qspacelist") == 0)
+			(void)record_setf(&r.doc.rec[0], "used_actions", "%zu", actions_count(t->actions));
 	}
 	if (r.reqid != 0)	/* nobody waits for an answer to id 0 */
 		answer(&m->peer, &r, send, send_arg);

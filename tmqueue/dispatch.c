@@ -174,6 +174,14 @@ wait_until(const struct tmq *t, const struct wire_dequeue *d, bool in_tx, enum a
 	return clock_mono_us() + limit;
 }
 
+static size_t	/* as many dequeues may wait */
+actions_of(const struct tmq *t)
+{
+	long more = qspace_params(t->qs)->actions;
+
+	return ACTION_BASE + (more > 0 ? (size_t)more : 0);
+}
+
 static int
 dequeue(struct tmq *t, const struct link_msg *m)
 {
@@ -204,13 +212,15 @@ dequeue(struct tmq *t, const struct link_msg *m)
 			struct action *a;
 
 			until = wait_until(t, &d, d.tx.gtrid_len != 0, &end);
+			actions_limit(t->actions, actions_of(t));
 			if ((a = action_wait(t->actions, &m->peer, &d, until, end)) != NULL) {
 				if (behind)
 					action_try(t->actions, a);
 				return 0;
 			}
-			quiet_log("QM_CAT:1612: ERROR: TMQUEUE: no free action for a dequeue that waits on queue %s in space %s: "
-			    "%zu are in use (qspacechange -A adds more)", d.queue, t->space, actions_count(t->actions));
+			quiet_log_each_minute("QM_CAT:1612: ERROR: TMQUEUE: queue space %s: no more room: %zu of %zu actions are in "
+			    "use: a dequeue that waits on queue %s is refused (qspacechange -A adds actions)", t->space,
+			    actions_count(t->actions), actions_of(t), d.queue);
 			rc = QMENOSPACE;
 		}
 		if (fatal(rc))

@@ -1,5 +1,5 @@
 /*
- * quiet - log lines that somebody else's behaviour can repeat without end: each text at most once a second.
+ * quiet - log lines that somebody else's behaviour can repeat without end: each text at most once a second, or a minute.
  */
 #ifndef TMQUEUE_QUIET_H
 #define TMQUEUE_QUIET_H
@@ -11,21 +11,23 @@
 #include "ulog.h"
 
 static inline bool
-quiet_pass(int64_t *next_us)
+quiet_pass(int64_t *next_us, int64_t every_us)
 {
 	int64_t now = clock_mono_us();
 
 	if (now < *next_us)
 		return false;
-	*next_us = now + 1000000;
+	*next_us = now + every_us;
 	return true;
 }
 
 /* One limit for each place in the source. */
-#define quiet_log(...) do { \
+#define quiet_log_every(us, ...) do { \
 	static int64_t next_us_; \
-	if (quiet_pass(&next_us_)) \
+	if (quiet_pass(&next_us_, us)) \
 		ulog(__VA_ARGS__); \
 } while (0)
+#define quiet_log(...) quiet_log_every(1000000, __VA_ARGS__)
+#define quiet_log_each_minute(...) quiet_log_every(60000000, __VA_ARGS__)
 
 #endif
