@@ -5,7 +5,7 @@
  * flight.  A message is a header frame and at most one body frame.  Endpoints are "ipc://PATH" or "tcp://HOST:PORT".
  *
  * Death of a peer is noticed at once when its process dies (the socket closes).  A server that hangs is noticed within
- * 2 s by a client that waits in link_client_recv() or link_wait() (it sends a PING, which a busy server answers all the
+ * 10 s by a client that waits in link_client_recv() or link_wait() (it sends a PING, which a busy server answers all the
  * same); a client that hangs is not, it just does not read.
  *
  * Nothing is queued for a server that is not there: a send waits for the connection up to its deadline, so LINK_TIMEOUT

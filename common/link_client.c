@@ -218,6 +218,8 @@ advance(struct link_client *c)
 
 /* --- is it alive? --- */
 
+int link_silence_ms = 9500;	/* a process stopped for a core dump, or a machine out of breath, comes back; its callers are told in vain */
+
 static int64_t	/* Asks when it has been silent for a while, gives it up later.  Returns when to look again. */
 feel_pulse(struct link_client *c)
 {
@@ -233,9 +235,9 @@ feel_pulse(struct link_client *c)
 	}
 	if (c->pinged_us == 0)
 		return c->heard_us + LINK_HEARTBEAT_MS * 1000;
-	if (now - c->pinged_us >= LINK_SILENCE_MS * 1000)
+	if (now - c->pinged_us >= link_silence_ms * INT64_C(1000))
 		c->state = GONE;
-	return c->pinged_us + LINK_SILENCE_MS * 1000;
+	return c->pinged_us + link_silence_ms * INT64_C(1000);
 }
 
 static int	/* Until something comes, the deadline, or the next look at its pulse: LINK_OK to look again. */

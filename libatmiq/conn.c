@@ -17,7 +17,7 @@
 #define ASK_AGAIN_US (100 * MS)		/* while a server is being started */
 #define TRY_US (500 * MS)		/* for a server that may be gone, before BBL is asked again */
 #define CONNECT_US (1000 * MS)		/* TPNOBLOCK: a connection may take its time, a full one may not */
-#define STALL_US (2000 * MS)		/* a server that takes nothing of a message under way for so long is gone */
+#define STALL_US (10000 * MS)		/* a server that takes nothing of a message under way for so long is gone */
 #define SIGNAL_US (1000 * MS)		/* what a signal leaves to a message under way */
 
 void
