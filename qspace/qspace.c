@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@
 #include "version.h"
 
 #define STATE_VERSION 1
-enum { SEQ_BLOCK = 1 << 16, SMALL_SPACE = 64 << 20, CLOCK_SLACK_US = 5000000, SAY_FULL_EVERY_US = 60000000, TRY_AGAIN_US = 200000 };
+enum { SEQ_BLOCK = 1 << 16, SMALL_SPACE = 64 << 20, CLOCK_SLACK_US = 5000000, SAY_FULL_EVERY_US = 60000000, TRY_AGAIN_US = 200000,
+	BUILD_ROOM = 4 << 20 };
 
 /* --- the record of what the space has reached: table `space`, key "state" --- */
 
@@ -86,8 +88,10 @@ space_say_full(struct qspace *qs, enum full what)
 		return;
 	}
 	if (what == FULL_DISK) {
-		ulog("QM_CAT:1357: ERROR: queue space %s: no more room: the disk of %s is full; messages can be taken",
-		    qs->params.name, qs->dir);
+		ulog("QM_CAT:1357: ERROR: queue space %s: no more room: the disk of %s has %" PRId64 " KB free%s; messages can be taken",
+		    qs->params.name, qs->dir, disk_free(qs->dir) / 1024,
+		    !keeper_is_without(qs->env.keeper) ? "" : qs->log_bytes > 16 * MIB ? ", and the next log file takes 32 MB" :
+		    ", and the next log file takes 16 MB");
 		return;
 	}
 	ulog("QM_CAT:1357: ERROR: queue space %s in %s: no more room: the limit of %lld %s is reached (%s)", qs->params.name,
@@ -219,10 +223,16 @@ id4_read(struct qspace *qs)
 }
 
 static int	/* Everything of a new space, in qs->dir, which is not yet where it will be. */
-space_build(struct qspace *qs, char **why)
+space_build(struct qspace *qs, const char *parent, char **why)
 {
+	int64_t left = disk_free(parent), need = 2 * (int64_t)qs->log_bytes + BUILD_ROOM;
 	int rc;
 
+	if (left != -1 && left < need) {	/* or it would be made, and refuse its first message */
+		why_set(why, "%s: a new queue space takes %" PRId64 " MB of disk, for two log files and its tables, and %" PRId64
+		    " MB are free", parent, need / MIB, left / MIB);
+		return QMEOS;
+	}
 	if (mkdir(qs->dir, 0700) != 0) {
 		why_set(why, "%s: %s", qs->dir, strerror(errno));
 		return QMEOS;
@@ -267,7 +277,7 @@ qspace_create(const char *device, const struct qspace_params *p, char **why)
 	if (tree_remove(final) != 0 || tree_remove(qs->dir) != 0) {	/* what a create that was cut short left */
 		why_set(why, "%s: cannot remove what is left there: %s", final, strerror(errno));
 		rc = DEVE_OS;
-	} else if (space_build(qs, why) != 0) {
+	} else if (space_build(qs, d->dir, why) != 0) {
 		rc = DEVE_OS;
 	} else if (rename(qs->dir, final) != 0) {
 		why_set(why, "%s: %s", final, strerror(errno));

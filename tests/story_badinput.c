@@ -562,6 +562,17 @@ a_full_disk_refuses_and_loses_nothing(void)
 	    "qopen QSPACE\nqcreate ORDERS fifo none 5 0 100%% 0%% \"\"\nq\n!", dir, given_ipckey(g) + 1));
 	given_boot(g);
 
+	/* One that could not even take its first message is not made. */
+	snprintf(dir, sizeof dir, "%s/tiny", given_dir(g));
+	mkdir(dir, 0700);
+	CU_ASSERT_EQUAL(mount("none", dir, "tmpfs", 0, "size=24m"), 0);
+	r = given_run(g, NULL, "qmadmin tiny/QUE 2>&1 <<!\ncrdl %s/QUE 0 1000\nqspacecreate QSPACE %ld 400 5 5 5 10 ERRQ n 16\nlivtoc\nq\n!", dir,
+	    given_ipckey(g) + 2);
+	CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "takes 36 MB of disk"));
+	CU_ASSERT_PTR_NULL(strstr(r.out, "kind: qspace"));
+	ran_free(&r);
+	umount2(dir, MNT_DETACH);
+
 	n = put_until_full("ORDERS", 200000, 2000, &diagnostic);
 	CU_ASSERT_TRUE(n > 0);
 	CU_ASSERT_TRUE(n < 2000);
