@@ -420,7 +420,6 @@ link_peers_accept(struct link_server *s)
 	for (int i = 0; i < AT_ONCE; i++) {
 		if (s->n_peers >= s->max_peers) {
 			errno = EMFILE;
-			fd = -1;
 		} else if ((fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
 			peer_new(s, fd);
 			continue;
@@ -452,13 +451,16 @@ link_peers_due(const struct link_server *s)
 void
 link_peers_house(struct link_server *s)
 {
+	struct peer *p, *next;
 	int64_t now;
 
 	if (s->greeting == NULL && s->accept_us == 0)
 		return;
 	now = clock_mono_us();
-	while (s->greeting != NULL && s->greeting->since_us + GREET_WITHIN_US <= now)
-		link_peer_close(s->greeting);
+	for (p = s->greeting; p != NULL && p->since_us + GREET_WITHIN_US <= now; p = next) {
+		next = p->next;
+		link_peer_close(p);
+	}
 	if (s->accept_us != 0 && s->accept_us <= now)
 		listener_watch(s, true);
 }

@@ -54,15 +54,14 @@ piece_grow(struct link_piece *f, size_t n)
 		return 0;
 	if ((p = realloc(f->p, n)) == NULL)
 		return -1;
-	f->p = p;
+	f->p = p;	// NOLINT(clang-analyzer-unix.Malloc): f is of the stream, and not what was freed
 	f->cap = n;
 	return 0;
 }
 
 static int	/* more of its frame may come now */
-piece_wants_more(struct link_stream *s)
+piece_wants_more(const struct link_stream *s, struct link_piece *f)
 {
-	struct link_piece *f = s->into;
 	size_t whole = f->n + (size_t)s->left;
 
 	if (f->n < f->cap || s->left == 0)
@@ -154,18 +153,19 @@ static ssize_t
 feed_frame(struct link_stream *s, const uint8_t *p, size_t n)
 {
 	size_t k = n < s->left ? n : (size_t)s->left;
+	struct link_piece *f = s->into;
 
-	if (s->into != NULL) {
-		if (k > s->into->cap - s->into->n)
-			k = s->into->cap - s->into->n;
-		memcpy(s->into->p + s->into->n, p, k);
-		s->into->n += k;
+	if (f != NULL) {
+		if (k > f->cap - f->n)
+			k = f->cap - f->n;
+		memcpy(f->p + f->n, p, k);
+		f->n += k;
 	} else if (s->flags & ZMTP_COMMAND) {
 		memcpy(s->scratch + s->n_scratch, p, k);
 		s->n_scratch += k;
 	}
 	s->left -= k;
-	return s->into != NULL && piece_wants_more(s) != 0 ? -1 : (ssize_t)k;
+	return f != NULL && piece_wants_more(s, f) != 0 ? -1 : (ssize_t)k;
 }
 
 ssize_t
@@ -205,7 +205,7 @@ link_stream_got(struct link_stream *s, size_t n)
 {
 	s->into->n += n;
 	s->left -= n;
-	return piece_wants_more(s);
+	return piece_wants_more(s, s->into);
 }
 
 int

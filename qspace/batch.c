@@ -36,14 +36,6 @@ qspace_batch_begin(struct qspace *qs)
 }
 
 int
-batch_dead(struct qspace *qs, int rc)
-{
-	if (qs->batch.open && qs->batch.rc == 0)
-		qs->batch.rc = rc;
-	return rc;
-}
-
-int
 batch_write(struct qspace *qs, bool np)
 {
 	struct batch *b = &qs->batch;

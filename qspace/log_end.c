@@ -29,7 +29,7 @@
 #include "qspace_impl.h"
 
 #define LOG_MAGIC 0x040988u
-#define MARK "atmiqMK1"
+static const char MARK[8] = "atmiqMK1";	/* no NUL ends it */
 enum { HEAD = 12, FIRST = HEAD + 16, SECTOR = 512, MARK_TYPE = 10000, COMMIT_TYPE = 10, MARK_MAGIC_AT = 16,
 	MARK_BYTES = MARK_MAGIC_AT + 8 + 8, OPCODE_AT = 16, TXN_COMMIT = 1 };
 
@@ -63,7 +63,7 @@ log_mark(struct qspace *qs)
 	int rc;
 
 	memcpy(b, &type, sizeof type);		/* what recovery looks at: type, no transaction, no record before */
-	memcpy(b + MARK_MAGIC_AT, MARK, 8);
+	memcpy(b + MARK_MAGIC_AT, MARK, sizeof MARK);
 	be32(b + MARK_MAGIC_AT + 8, qs->env.flushed.file);
 	be32(b + MARK_MAGIC_AT + 12, qs->env.flushed.offset);
 	if ((rc = qs->env.e->log_put(qs->env.e, &at, &rec, 0)) != 0)
@@ -85,7 +85,7 @@ mark_read(const struct file *f, size_t at, struct lsn *names)
 	const uint8_t *p = f->p + at;
 
 	if (at + HEAD + MARK_BYTES > f->n || u32_at(p + 4) != HEAD + MARK_BYTES || u32_at(p + HEAD) != MARK_TYPE ||
-	    memcmp(p + HEAD + MARK_MAGIC_AT, MARK, 8) != 0)
+	    memcmp(p + HEAD + MARK_MAGIC_AT, MARK, sizeof MARK) != 0)
 		return false;
 	*names = (struct lsn){ get32(p + HEAD + MARK_MAGIC_AT + 8), get32(p + HEAD + MARK_MAGIC_AT + 12) };
 	return true;
@@ -198,7 +198,7 @@ marks_tell(const struct file *f, size_t from, const struct reading *r)
 	struct lsn names;
 	struct head h;
 
-	while (p < end && (hit = memmem(p, (size_t)(end - p), MARK, 8)) != NULL) {
+	while (p < end && (hit = memmem(p, (size_t)(end - p), MARK, sizeof MARK)) != NULL) {
 		size_t magic = (size_t)(hit - f->p), at = magic - HEAD - MARK_MAGIC_AT;
 
 		p = hit + 1;
