@@ -174,8 +174,21 @@ env_db_open(struct qspace *qs, const char *name, DBTYPE type, bool np, bool crea
 		(void)db->close(db, DB_NOSYNC);
 		return env_error_at(qs, name, "open", rc);
 	}
+	/*
+	 * The environment is threaded for the keeper's checkpoints, and they do not touch the handles of tables: these are
+	 * the writer's alone.  Berkeley DB gives each a mutex all the same, and took it forty times a dequeue.
+	 */
+	db->app_private = (void *)db->mutex;
+	db->mutex = 0;
 	*out = db;
 	return 0;
+}
+
+int
+env_db_close(DB *db, uint32_t flags)
+{
+	db->mutex = (db_mutex_t)db->app_private;	/* it is Berkeley DB's to free */
+	return db->close(db, flags);
 }
 
 static int
@@ -283,7 +296,7 @@ env_close(struct qspace *qs, bool checkpoint)
 	segments_close(qs, false, checkpoint && !env->panicked ? 0 : DB_NOSYNC);
 	for (int t = 0; t < N_TABLES; t++)
 		if (env->db[0][t] != NULL) {
-			rc = env->db[0][t]->close(env->db[0][t], checkpoint && !env->panicked ? 0 : DB_NOSYNC);
+			rc = env_db_close(env->db[0][t], checkpoint && !env->panicked ? 0 : DB_NOSYNC);
 			if (rc != 0 && !env->panicked)
 				env_error(qs, t, "close", rc);
 			env->db[0][t] = NULL;
@@ -311,7 +324,7 @@ env_np_close(struct qspace *qs)
 	segments_close(qs, true, DB_NOSYNC);
 	for (int t = 0; t < N_TABLES; t++)
 		if (env->db[1][t] != NULL) {
-			(void)env->db[1][t]->close(env->db[1][t], DB_NOSYNC);
+			(void)env_db_close(env->db[1][t], DB_NOSYNC);
 			env->db[1][t] = NULL;
 		}
 	(void)env->np_e->close(env->np_e, 0);
@@ -413,10 +426,42 @@ walk_first(struct qspace *qs, struct walk *w, enum table t, bool np, const void 
 	return walk_get(qs, w, from, n, DB_SET_RANGE);
 }
 
+void
+walk_ahead(struct walk *w, void *buf, size_t size)
+{
+	w->many = (DBT){ .data = buf, .ulen = (uint32_t)size, .flags = DB_DBT_USERMEM };
+	w->at = NULL;
+}
+
+static bool	/* The next entry of those that were read at once. */
+walk_take(struct qspace *qs, struct walk *w)
+{
+	void *k, *v;
+
+	if (w->at == NULL)
+		return false;
+	DB_MULTIPLE_KEY_NEXT(w->at, &w->many, k, w->kn, v, w->vn);
+	w->k = k;
+	w->v = v;
+	qs->counts.steps += w->at != NULL;
+	return w->at != NULL;
+}
+
 int
 walk_next(struct qspace *qs, struct walk *w)
 {
-	return walk_get(qs, w, NULL, 0, DB_NEXT);
+	DBT key = { 0 };
+	int rc;
+
+	if (w->many.data == NULL)
+		return walk_get(qs, w, NULL, 0, DB_NEXT);
+	if (walk_take(qs, w))
+		return 0;
+	if ((rc = w->c->get(w->c, &key, &w->many, DB_NEXT | DB_MULTIPLE_KEY)) == 0) {
+		DB_MULTIPLE_INIT(w->at, &w->many);
+		return walk_take(qs, w) ? 0 : DB_NOTFOUND;
+	}
+	return rc == DB_NOTFOUND ? rc : batch_dead(qs, env_error(qs, w->t, "read", rc));
 }
 
 int

@@ -243,7 +243,7 @@ window_drop(struct qspace *qs, struct queue *q)
 
 /* --- filling --- */
 
-enum { PREFIX_MAX = 4 + TMCORRIDLEN };
+enum { PREFIX_MAX = 4 + TMCORRIDLEN, AHEAD = (16 << 10) / sizeof(uint32_t) };
 /* One of the two tables that keys come from.  What follows the prefix, or all in `order`, is the order key. */
 struct source {
 	struct walk w;
@@ -259,8 +259,9 @@ source_settle(struct source *s, int rc)
 	return rc == DB_NOTFOUND ? 0 : rc;
 }
 
-static int	/* The first one behind w->hi. */
-source_open(struct qspace *qs, struct queue *q, const struct window *w, const uint8_t *corrid, struct source *s, bool np)
+static int	/* The first one behind w->hi.  What comes after it is read into `ahead`. */
+source_open(struct qspace *qs, struct queue *q, const struct window *w, const uint8_t *corrid, struct source *s, bool np,
+    uint32_t ahead[AHEAD])
 {
 	uint8_t from[PREFIX_MAX + ORDER_KEY_MAX];
 	int rc;
@@ -278,6 +279,7 @@ source_open(struct qspace *qs, struct queue *q, const struct window *w, const ui
 	memcpy(from, s->prefix, s->skip);
 	memcpy(from + s->skip, w->hi.b, w->hi.n);
 	rc = source_settle(s, walk_first(qs, &s->w, corrid != NULL ? T_CORRID : T_ORDER, np, from, s->skip + w->hi.n));
+	walk_ahead(&s->w, ahead, AHEAD * sizeof *ahead);
 	if (rc == 0 && s->more && s->w.kn == s->skip + w->hi.n && memcmp(s->w.k, from, s->w.kn) == 0)
 		rc = source_settle(s, walk_next(qs, &s->w));
 	return rc;
@@ -319,12 +321,13 @@ static int
 window_refill(struct qspace *qs, struct queue *q, struct window *w, const uint8_t *corrid)
 {
 	struct source src[2] = { 0 };
+	uint32_t ahead[2][AHEAD];
 	bool all = corrid == NULL && w->hi.n == 4;	/* from the first one on */
 	int64_t seen = 0;
 	int rc = 0;
 
 	for (int i = 0; i < 2 && rc == 0; i++)
-		rc = source_open(qs, q, w, corrid, &src[i], i == 1);
+		rc = source_open(qs, q, w, corrid, &src[i], i == 1, ahead[i]);
 	while (rc == 0 && w->n < w->max / 2 && (src[0].more || src[1].more)) {
 		struct source *s = source_least(src);
 		const uint8_t *k = s->w.k + s->skip;

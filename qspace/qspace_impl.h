@@ -168,6 +168,7 @@ int env_error(struct qspace *qs, enum table t, const char *what, int dbrc);	/* l
 int env_error_at(struct qspace *qs, const char *file, const char *what, int dbrc);
 void env_trouble(struct qspace *qs, const char *text);	/* for who asked to open the space */
 int env_db_open(struct qspace *qs, const char *name, DBTYPE type, bool np, bool create, DB **out);
+int env_db_close(DB *db, uint32_t flags);	/* of env_db_open() */
 const char *table_name(enum table t);
 void env_file_name(char *to, size_t size, enum table t);
 /* In the batch's transaction, which the first write begins.  get and del may answer DB_NOTFOUND. */
@@ -176,10 +177,13 @@ int table_get(struct qspace *qs, enum table t, bool np, const void *k, size_t kn
 int table_get_alloc(struct qspace *qs, enum table t, bool np, const void *k, size_t kn, uint8_t **v, size_t *vn);
 int table_del(struct qspace *qs, enum table t, bool np, const void *k, size_t kn);
 /* Walk a btree upward from `from`, itself included.  The entry's bytes are valid until the next step. */
-struct walk { DBC *c; enum table t; const uint8_t *k, *v; size_t kn, vn; };
+struct walk { DBC *c; enum table t; const uint8_t *k, *v; size_t kn, vn; DBT many; void *at; };
 int walk_first(struct qspace *qs, struct walk *w, enum table t, bool np, const void *from, size_t n);
 int walk_next(struct qspace *qs, struct walk *w);
 int walk_before(struct qspace *qs, struct walk *w, enum table t, bool np, const void *than, size_t n); /* the one before it */
+/* After walk_first(): walk_next() reads as many entries at once as the buffer takes (a multiple of 1024, a page at least,
+ * aligned for an uint32_t).  For who changes nothing until walk_end(). */
+void walk_ahead(struct walk *w, void *buf, size_t size);
 void walk_end(struct qspace *qs, struct walk *w);
 /* Tests: not NULL, called before each write (n bytes), flush (n 0), and where a file is made or renamed (fd -1).  An errno
  * makes it fail, FAULT_SHORT writes half. */

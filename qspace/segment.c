@@ -111,7 +111,7 @@ segment_close(struct qspace *qs, bool np, struct segment *s, uint32_t flags)
 		return 0;
 	DL_DELETE(qs->env.seg[np].open, s);
 	qs->env.seg[np].n_open--;
-	rc = s->db->close(s->db, flags);
+	rc = env_db_close(s->db, flags);
 	s->db = NULL;
 	return rc == 0 || qs->env.panicked ? 0 : segment_error(qs, np, s, "close", rc);
 }
