@@ -13,6 +13,7 @@
 #include "qspace_impl.h"
 
 enum { TRIES = 5, TRY_EVERY_MS = 20 };	/* to find out about a batch whose flush failed */
+enum { STEPS = 256 };
 
 int
 qspace_batch_begin(struct qspace *qs)
@@ -26,7 +27,7 @@ qspace_batch_begin(struct qspace *qs)
 		return rc;
 	keeper_let_catch_up(qs->env.keeper);
 	*b = (struct batch){
-		.open = true, .no = no, .used = qs->used, .seq_limit = qs->seq_limit, .next_queue = qs->next_queue, .n_fired = qs->n_fired
+		.open = true, .no = no, .steps = STEPS, .used = qs->used, .seq_limit = qs->seq_limit, .next_queue = qs->next_queue, .n_fired = qs->n_fired
 	};
 	memcpy(b->expired_to, qs->expired_to, sizeof b->expired_to);
 	if ((rc = segments_begin(qs)) == 0)

@@ -3,11 +3,12 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "qspace_impl.h"
 
-enum { PROMOTE_AT_ONCE = 2048, PASS_MAX = 32, MANY = 1 };
+enum { PASS_MAX = 32, MANY = 1 };
 struct pick { struct okey key; struct oval v; };
 static const struct place in_order = { .delayed = false };
 
@@ -17,7 +18,7 @@ is_expired(const struct oval *v, int64_t now)
 	return v->expires_us != 0 && v->expires_us <= now;
 }
 
-/* An entry of a window.  QMENOMSG: it had expired, and is gone. */
+/* An entry of a window.  QMENOMSG: it had expired, and is gone.  QSPACE_AGAIN: it is to go, and that is for another batch. */
 static int
 pick_entry(struct qspace *qs, struct queue *q, const struct went *e, const uint8_t *corrid, int64_t now, struct pick *p)
 {
@@ -28,6 +29,9 @@ pick_entry(struct qspace *qs, struct queue *q, const struct went *e, const uint8
 	memcpy(p->key.b, e->key, e->n);
 	if (!is_expired(&p->v, now))
 		return 0;
+	if (qs->batch.steps <= 0)
+		return QSPACE_AGAIN;
+	qs->batch.steps--;
 	if ((rc = store_remove(qs, q, &p->key, &p->v, &in_order, corrid)) != 0)
 		return rc;
 	used_add(qs, &p->v, -1);
@@ -162,23 +166,21 @@ message_suits(const struct qselect *sel, const struct qmsg *m)
 }
 
 /*
- * Delayed messages that are due take their place first, a bounded number at a time: more are only looked at when there was
+ * Delayed messages that are due take their place first, a bounded number in a batch: more are only asked for when there was
  * nothing among these.  The one that a msgid names is found where it is.
  */
 static int
 promote_and_pick(struct qspace *qs, struct queue *q, const struct qselect *sel, int64_t now, struct pick *p)
 {
-	int moved, rc;
+	int moved = 0, rc;
 
 	if (sel != NULL && (sel->flags & TPQGETBYMSGID))
 		return pick_by_msgid(qs, q, sel, now, p);
-	do {
-		if ((moved = store_promote(qs, q, now, PROMOTE_AT_ONCE)) < 0)
-			return moved;
-		rc = sel != NULL && (sel->flags & TPQGETBYCORRID) ? pick_by_corrid(qs, q, sel, now, p) :
-								    pick_first(qs, q, now, p);
-	} while (rc == QMENOMSG && moved > 0);
-	return rc;
+	if (qs->batch.steps > 0 && (moved = store_promote(qs, q, now, qs->batch.steps)) < 0)
+		return moved;
+	qs->batch.steps -= moved;
+	rc = sel != NULL && (sel->flags & TPQGETBYCORRID) ? pick_by_corrid(qs, q, sel, now, p) : pick_first(qs, q, now, p);
+	return rc == QMENOMSG && q->n.next_due <= now ? QSPACE_AGAIN : rc;
 }
 
 int
@@ -226,8 +228,11 @@ int
 qspace_dequeue(struct qspace *qs, struct branch *b, const char *queue, const struct qselect *sel, struct qmsg **out)
 {
 	struct fetch *f;
-	int rc = qspace_dequeue_begin(qs, b, queue, sel, out, &f);
+	int steps = qs->batch.steps, rc;
 
+	qs->batch.steps = INT_MAX;
+	rc = qspace_dequeue_begin(qs, b, queue, sel, out, &f);
+	qs->batch.steps = steps;
 	if (rc != 0 || f == NULL)
 		return rc;
 	if ((rc = qspace_fetch_read(f, SIZE_MAX)) == 0)

@@ -164,7 +164,10 @@ void qspace_spool_drop(struct spool *sp);		/* instead of enqueuing it.  NULL is 
  * Out:  qspace_dequeue_begin() does what qspace_dequeue() does, but a message with a large body is not read: *fetch is set
  *       instead of *out.  Read until it is whole, then take, which removes it (unless it was looked at, or is the branch's).
  *       It is held so long.  Drop it afterwards in any case: one that was not taken, or whose batch was aborted, comes back.
+ *       QSPACE_AGAIN: so many expired or delayed messages are in the way that it is for the next batch to go on; others may
+ *       be served meanwhile.
  */
+enum { QSPACE_AGAIN = -103 };
 struct fetch;
 int qspace_dequeue_begin(struct qspace *qs, struct branch *b, const char *queue, const struct qselect *sel,
     struct qmsg **out, struct fetch **fetch);

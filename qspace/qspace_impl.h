@@ -452,6 +452,7 @@ struct batch {
 	bool in_branch;		/* a branch ends: its operations are one change */
 	struct queue *look_later;
 	size_t n_fired;		/* as it was */
+	int steps;		/* messages that may still be moved out of the way of its dequeues */
 };
 int batch_write(struct qspace *qs, bool np);	/* before each write: a transaction is there */
 void batch_event(struct qspace *qs, struct queue *q, const uint8_t *msgid, const uint8_t *corrid);

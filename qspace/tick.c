@@ -14,7 +14,7 @@
 
 #include "qspace_impl.h"
 
-enum { TICK_WORK = 1000, EXPIRE_AT_ONCE = 64, JUMP_US = 2000000 };
+enum { TICK_WORK = 256, EXPIRE_AT_ONCE = 64, JUMP_US = 2000000 };
 
 void
 tick_at(struct qspace *qs, int64_t us)

@@ -19,7 +19,7 @@ struct waiters {	/* all that wait on one queue for the same thing, in order of a
 	uint8_t by;
 	uint8_t msgid[TMMSGIDLEN], corrid[TMCORRIDLEN];
 	char queue[WIRE_NAME];
-	struct place *first, *last;
+	struct seat *first, *last;
 };
 
 struct actions {
@@ -217,13 +217,13 @@ free_empty(struct actions *as)
 }
 
 static void	/* In order of arrival: at the end, except when an abort puts it back. */
-place_link(struct actions *as, struct place *p)
+place_link(struct actions *as, struct seat *p)
 {
 	struct waiters *w = p->in;
-	struct place *after = w->last;
+	struct seat *after = w->last;
 
 	if (after != NULL && after->a->seq > p->a->seq) {
-		struct place *before = w->first;
+		struct seat *before = w->first;
 
 		while (before->a->seq < p->a->seq)
 			before = before->next;
@@ -245,7 +245,7 @@ place_link(struct actions *as, struct place *p)
 }
 
 static void
-place_unlink(struct actions *as, struct place *p)
+place_unlink(struct actions *as, struct seat *p)
 {
 	struct waiters *w = p->in;
 
@@ -484,14 +484,22 @@ action_watch(struct actions *as, const struct link_peer *peer, const struct wire
 	return a;
 }
 
-void
-action_cancel(struct actions *as, const struct link_peer *peer, uint64_t reqid)
+static struct action *
+action_named(struct actions *as, const struct link_peer *peer, uint64_t reqid)
 {
 	struct action *a;
 
 	for (a = *request_bucket(as, peer, reqid); a != NULL; a = a->next)
 		if (a->reqid == reqid && a->peer.n == peer->n && memcmp(a->peer.id, peer->id, peer->n) == 0)
 			break;
+	return a;
+}
+
+void
+action_cancel(struct actions *as, const struct link_peer *peer, uint64_t reqid)
+{
+	struct action *a = action_named(as, peer, reqid);
+
 	if (a != NULL)
 		action_served(as, a);
 }
@@ -536,6 +544,15 @@ action_try(struct actions *as, struct action *a)
 {
 	for (size_t i = 0; i < a->n_places; i++)
 		heat(as, a->place[i].in);
+}
+
+void
+action_try_named(struct actions *as, const struct link_peer *peer, uint64_t reqid)
+{
+	struct action *a = action_named(as, peer, reqid);
+
+	if (a != NULL)
+		action_try(as, a);
 }
 
 void

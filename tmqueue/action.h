@@ -36,7 +36,7 @@ struct action {
 	bool added, served;
 	size_t heap_at;
 	size_t n_places;
-	struct place { struct action *a; struct waiters *in; struct place *prev, *next; } place[];
+	struct seat { struct action *a; struct waiters *in; struct seat *prev, *next; } place[];
 };
 
 struct actions;
@@ -56,6 +56,7 @@ void actions_event(struct actions *as, const char *queue, const uint8_t *msgid, 
 /* The action to try next, with the queue that has something; NULL: nobody is hot. */
 struct action *actions_hot(struct actions *as, const char **queue);
 void action_try(struct actions *as, struct action *a);		/* it is hot: something may be there for it */
+void action_try_named(struct actions *as, const struct link_peer *peer, uint64_t reqid);	/* nothing when it is not there */
 void actions_cool(struct actions *as, struct action *a);	/* it found nothing, and so will all like it */
 void action_served(struct actions *as, struct action *a);	/* answered; freed at actions_commit() */
 

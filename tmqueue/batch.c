@@ -59,6 +59,8 @@ begin(struct tmq *t)
 	int rc = qspace_batch_begin(t->qs);
 
 	t->tries = 0;
+	for (; t->n_again > 0; t->n_again--)
+		action_try_named(t->actions, &t->again[t->n_again - 1].peer, t->again[t->n_again - 1].reqid);
 	t->batch_open = rc == 0;
 	return rc;
 }
@@ -129,12 +131,14 @@ static int
 some_jobs(struct tmq *t)
 {
 	struct job *j;
-	int n = 0, rc = 0;
+	size_t bodies = 0, n = 0;
+	int rc = 0;
 
-	for (j = t->jobs.all; j != NULL && n < JOBS_ACTIVE; j = j->next)
-		n++;
-	for (j = t->jobs.all; j != NULL && n > 0 && rc == 0; j = j->next, n--)
-		rc = dispatch_job(t, j, JOB_BYTES / (size_t)n);
+	for (j = t->jobs.all; j != NULL && bodies < JOBS_ACTIVE; j = j->next)
+		bodies += job_has_body(j);
+	for (j = t->jobs.all; j != NULL && rc == 0; j = j->next)
+		if (job_has_body(j) ? n++ < bodies : t->tries++ < BATCH_SERVED)
+			rc = dispatch_job(t, j, JOB_BYTES / (bodies > 0 ? bodies : 1));
 	return rc;
 }
 
@@ -203,14 +207,15 @@ one_by_one(struct tmq *t, struct link_msg *m, size_t n)
 	const char *queue;
 	struct action *a;
 	struct job *j, *next;
-	int jobs = 0;
+	size_t bodies = 0, others = 0;
 
 	t->alone = true;
 	for (size_t tries = 0; tries < BATCH_SERVED && (a = actions_hot(t->actions, &queue)) != NULL; tries++)
 		one_waiting(t, a, queue);
-	for (j = t->jobs.all; j != NULL && jobs < JOBS_ACTIVE; j = next, jobs++) {
+	for (j = t->jobs.all; j != NULL; j = next) {
 		next = j->next;
-		one_job(t, j);
+		if (job_has_body(j) ? bodies++ < JOBS_ACTIVE : others++ < BATCH_SERVED)
+			one_job(t, j);
 	}
 	for (size_t i = 0; i < n; i++)
 		if (!dispatch_is_admin(&m[i]))
@@ -260,7 +265,7 @@ batch_more(const struct tmq *t)
 {
 	const char *queue;
 
-	return t->jobs.all != NULL || actions_hot(t->actions, &queue) != NULL;
+	return t->jobs.all != NULL || t->n_again > 0 || actions_hot(t->actions, &queue) != NULL;
 }
 
 int64_t

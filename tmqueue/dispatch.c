@@ -182,10 +182,25 @@ actions_of(const struct tmq *t)
 	return ACTION_BASE + (more > 0 ? (size_t)more : 0);
 }
 
-static int
-dequeue(struct tmq *t, const struct link_msg *m)
+static bool	/* A caller killed in its wait must not get, and thereby lose, a message. */
+caller_is_gone(struct tmq *t, const struct link_peer *peer, int64_t since_us)
 {
-	struct wire_dequeue d;
+	struct wr head = { 0 };
+	struct wire_qreply probe = { .reqid = 0 };	/* no request has this id: whoever is there drops it */
+	bool gone = false;
+
+	if (clock_mono_us() - since_us < PROBE_US)
+		return false;
+	wire_qreply_encode(&head, &probe);
+	if (wr_ok(&head))
+		gone = t->send(t->send_arg, peer, head.p, head.len, NULL) == LINK_GONE;
+	wr_free(&head);
+	return gone;
+}
+
+static int	/* *again: it has no answer yet, and is to be asked in the next batch */
+dequeue(struct tmq *t, const struct link_msg *m, struct wire_dequeue *d, bool *again)
+{
 	struct branch *b = NULL;
 	struct verdict v = { 0, 0, false };
 	struct qmsg *msg = NULL;
@@ -194,47 +209,76 @@ dequeue(struct tmq *t, const struct link_msg *m)
 	int64_t until;
 	int rc;
 
-	if (wire_dequeue_decode(m->head, m->head_len, &d) != 0)
+	*again = false;
+	if (wire_dequeue_decode(m->head, m->head_len, d) != 0)
 		return MALFORMED;
 	if ((rc = batch_serve_waiting(t)) != 0)
 		return rc;
-	if (d.flags & TPQPEEK)
-		d.tx.gtrid_len = 0;	/* peeking is never part of a transaction */
-	if (d.tx.gtrid_len != 0)
-		b = txs_join(t->txs, &d.tx, &v);
+	if (d->flags & TPQPEEK)
+		d->tx.gtrid_len = 0;	/* peeking is never part of a transaction */
+	if (d->tx.gtrid_len != 0)
+		b = txs_join(t->txs, &d->tx, &v);
 	if (v.error == 0) {
 		/* When this batch has no room to serve all who wait, one more does not go ahead of them. */
 		const char *hot;
-		bool behind = (d.flags & TPQWAIT) && actions_hot(t->actions, &hot) != NULL;
+		bool behind = (d->flags & TPQWAIT) && actions_hot(t->actions, &hot) != NULL;
 
-		rc = behind ? QMENOMSG : take(t, b, &d, &msg, &f);
-		if (rc == QMENOMSG && (d.flags & TPQWAIT)) {
+		rc = behind ? QMENOMSG : take(t, b, d, &msg, &f);
+		if (rc == QMENOMSG && (d->flags & TPQWAIT)) {
 			struct action *a;
 
-			until = wait_until(t, &d, d.tx.gtrid_len != 0, &end);
+			until = wait_until(t, d, d->tx.gtrid_len != 0, &end);
 			actions_limit(t->actions, actions_of(t));
-			if ((a = action_wait(t->actions, &m->peer, &d, until, end)) != NULL) {
+			if ((a = action_wait(t->actions, &m->peer, d, until, end)) != NULL) {
 				if (behind)
 					action_try(t->actions, a);
 				return 0;
 			}
 			quiet_log_each_minute("QM_CAT:1612: ERROR: TMQUEUE: queue space %s: no more room: %zu of %zu actions are in "
 			    "use: a dequeue that waits on queue %s is refused (qspacechange -A adds actions)", t->space,
-			    actions_count(t->actions), actions_of(t), d.queue);
+			    actions_count(t->actions), actions_of(t), d->queue);
 			rc = QMENOSPACE;
 		}
 		if (fatal(rc))
 			return rc;
+		if (rc == QSPACE_AGAIN) {
+			*again = true;
+			return 0;
+		}
 		if (rc == QMEBADQUEUE)
-			log_bad_queue(t, d.queue, "dequeue");
+			log_bad_queue(t, d->queue, "dequeue");
 		if (f != NULL)
-			return read_later(t, &m->peer, &d, f);
+			return read_later(t, &m->peer, d, f);
 		v = verdict_of(rc, b);
 	}
 	if (fatal(v.diagnostic))
 		return v.diagnostic;
-	answer_queue(t, &m->peer, d.reqid, joined(&d.tx, b, &v), v, msg);
+	answer_queue(t, &m->peer, d->reqid, joined(&d->tx, b, &v), v, msg);
 	return 0;
+}
+
+static int
+dequeue_first(struct tmq *t, struct link_msg *m)
+{
+	struct wire_dequeue d;
+	bool again;
+	int rc = dequeue(t, m, &d, &again);
+
+	return rc == 0 && again && job_again(&t->jobs, m, d.reqid, &d.tx) == NULL ? QMEOS : rc;
+}
+
+static int
+dequeue_again(struct tmq *t, struct job *j)
+{
+	struct wire_dequeue d;
+	bool again = false;
+	int rc = 0;
+
+	if (!caller_is_gone(t, &j->peer, j->since_us))
+		rc = dequeue(t, &j->m, &d, &again);
+	if (rc == 0 && !again)
+		job_done(j);
+	return rc;
 }
 
 static int
@@ -351,7 +395,7 @@ dispatch(struct tmq *t, struct link_msg *m)
 		return job_put_behind(j, m) == 0 ? 0 : QMEOS;
 	switch (kind) {
 	case WIRE_ENQUEUE: rc = enqueue(t, m); break;
-	case WIRE_DEQUEUE: rc = dequeue(t, m); break;
+	case WIRE_DEQUEUE: rc = dequeue_first(t, m); break;
 	case WIRE_QWAIT: rc = qwait(t, m); break;
 	case WIRE_CANCEL: rc = cancel(t, m); break;
 	case WIRE_TXEND: rc = txend(t, m); break;
@@ -392,22 +436,6 @@ dispatch_failed(struct tmq *t, const struct link_msg *m, int rc)
 
 /* --- waiting operations --- */
 
-static bool	/* A caller killed in its wait must not get, and thereby lose, a message. */
-caller_is_gone(struct tmq *t, const struct link_peer *peer, int64_t since_us)
-{
-	struct wr head = { 0 };
-	struct wire_qreply probe = { .reqid = 0 };	/* no request has this id: whoever is there drops it */
-	bool gone = false;
-
-	if (clock_mono_us() - since_us < PROBE_US)
-		return false;
-	wire_qreply_encode(&head, &probe);
-	if (wr_ok(&head))
-		gone = t->send(t->send_arg, peer, head.p, head.len, NULL) == LINK_GONE;
-	wr_free(&head);
-	return gone;
-}
-
 int
 dispatch_action(struct tmq *t, struct action *a, const char *queue)
 {
@@ -436,6 +464,11 @@ dispatch_action(struct tmq *t, struct action *a, const char *queue)
 		rc = take(t, b, &a->req, &msg, &f);
 		if (rc == QMENOMSG) {
 			actions_cool(t->actions, a);
+			return 0;
+		}
+		if (rc == QSPACE_AGAIN) {	/* others are not to wait for that */
+			actions_cool(t->actions, a);
+			t->again[t->n_again++] = (struct named){ a->peer, a->reqid };
 			return 0;
 		}
 		if (fatal(rc))
@@ -473,7 +506,7 @@ dispatch_action_end(struct tmq *t, struct action *a)
 	action_served(t->actions, a);
 }
 
-/* --- large bodies --- */
+/* --- jobs --- */
 
 static struct verdict	/* Its transaction may have ended meanwhile. */
 job_branch(struct tmq *t, const struct job *j, struct branch **b)
@@ -531,7 +564,9 @@ dispatch_job(struct tmq *t, struct job *j, size_t bytes)
 {
 	if (j->done)
 		return 0;
-	return j->spool != NULL ? job_write(t, j, bytes) : job_read(t, j, bytes);
+	if (j->spool != NULL)
+		return job_write(t, j, bytes);
+	return j->fetch != NULL ? job_read(t, j, bytes) : dequeue_again(t, j);
 }
 
 void

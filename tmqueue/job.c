@@ -57,10 +57,26 @@ job_dequeue(struct jobs *js, const struct link_peer *peer, const struct wire_deq
 }
 
 struct job *
+job_again(struct jobs *js, struct link_msg *m, uint64_t reqid, const struct wire_tx *tx)
+{
+	struct job *j = job_new(js, &m->peer, reqid, tx);
+
+	if (j != NULL)
+		j->src = m;
+	return j;
+}
+
+bool
+job_has_body(const struct job *j)
+{
+	return j->spool != NULL || j->fetch != NULL;
+}
+
+struct job *
 job_of(const struct jobs *js, const struct link_peer *peer)
 {
 	for (struct job *j = js->all; j != NULL; j = j->next)
-		if (!j->done && same_peer(&j->peer, peer))
+		if ((!j->done || j->behind != NULL) && same_peer(&j->peer, peer))	/* done: the others go first */
 			return j;
 	return NULL;
 }

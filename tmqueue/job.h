@@ -1,5 +1,6 @@
 /*
- * job - requests that take several batches: a large body is written, or read, some of it in each.
+ * job - requests that take several batches: a large body is written, or read, some of it in each; or many messages that
+ * have expired, or are due, are moved out of the way of a dequeue.
  *
  * What else the same client sends meanwhile is kept behind its job, so that its requests stay in their order; other
  * clients' go on.
@@ -22,8 +23,8 @@ struct job {
 	int64_t since_us;
 	bool in_tx;
 	struct wire_tx tx;
-	struct wire_enqueue e;		/* spool not NULL: an enqueue; what was asked */
-	struct link_msg m;		/* and its body */
+	struct link_msg m;		/* what was asked: an enqueue with its body, or a dequeue that is tried again */
+	struct wire_enqueue e;		/* spool not NULL: an enqueue */
 	struct spool *spool;
 	bool stored;			/* by the batch that runs */
 	char queue[WIRE_NAME];		/* fetch not NULL: a dequeue */
@@ -39,7 +40,9 @@ struct jobs { struct job *all; struct behind *ready; };
 
 struct job *job_enqueue(struct jobs *js, struct link_msg *m, const struct wire_enqueue *e, struct spool *sp);	/* NULL: no memory */
 struct job *job_dequeue(struct jobs *js, const struct link_peer *peer, const struct wire_dequeue *d, struct fetch *f);
-struct job *job_of(const struct jobs *js, const struct link_peer *peer);	/* that is not done; NULL: none */
+struct job *job_again(struct jobs *js, struct link_msg *m, uint64_t reqid, const struct wire_tx *tx);
+bool job_has_body(const struct job *j);
+struct job *job_of(const struct jobs *js, const struct link_peer *peer);	/* behind which its next request is to wait; NULL: none */
 int job_put_behind(struct job *j, struct link_msg *m);	/* to be asked again when j is done; -1: no memory */
 void job_cancel(struct jobs *js, const struct link_peer *peer, uint64_t reqid);	/* nothing when it is not there */
 void job_done(struct job *j);		/* answered, or given up */

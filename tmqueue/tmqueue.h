@@ -30,6 +30,8 @@ struct tmq {
 	bool batch_open;
 	bool alone;			/* each request has a batch to itself, so that none fails for another's sake */
 	size_t tries;			/* waiting operations that this batch tried or ended; at most BATCH_SERVED */
+	struct named { struct link_peer peer; uint64_t reqid; } again[BATCH_SERVED];	/* actions to try in the next batch: what */
+	size_t n_again;			/* is in their way is moved, some of it in each */
 	int64_t next_tick_us;		/* clock_now_us() of the space's next event */
 };
 
@@ -43,8 +45,8 @@ void tmq_done(struct tmq *t);		/* callers that still wait are dropped without an
  * that are to be answered.  Nothing leaves before the batch is on disk (D1).  When it fails each one runs in a batch of
  * its own.
  */
-void batch_run(struct tmq *t, struct link_msg *m, size_t n);	/* a request with a large body keeps its frames: they are moved */
-bool batch_more(const struct tmq *t);	/* waiting operations, or large bodies, may go on now: do not sleep */
+void batch_run(struct tmq *t, struct link_msg *m, size_t n);	/* a request that becomes a job keeps its frames: they are moved */
+bool batch_more(const struct tmq *t);	/* waiting operations, or jobs, may go on now: do not sleep */
 /* When something is due without any request: clock_mono_us(). */
 int64_t batch_next_event(struct tmq *t);
 void tmq_dismiss(struct tmq *t);	/* the end: answer all who wait; nothing is taken */
@@ -60,7 +62,7 @@ void dispatch_failed(struct tmq *t, const struct link_msg *m, int rc);	/* it fai
 bool dispatch_is_admin(const struct link_msg *m);
 /* Try the waiting operation again.  0: answered, or it found nothing and cooled.  Else the batch is dead. */
 int dispatch_action(struct tmq *t, struct action *a, const char *queue);
-/* Some more of a large body, and the answer when that was all.  0, or the batch is dead. */
+/* Some more of a large body, or of what is in the way; and the answer when that was all.  0, or the batch is dead. */
 int dispatch_job(struct tmq *t, struct job *j, size_t bytes);
 void dispatch_job_failed(struct tmq *t, struct job *j, int rc);
 /* All that may go on now; a newcomer must not take what somebody waits for.  As dispatch_action(). */
