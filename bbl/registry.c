@@ -1,3 +1,4 @@
+#include "bb.h"
 #include "registry.h"
 
 #include <assert.h>
@@ -277,6 +278,16 @@ resolve_add(const struct registry *r, const struct server *s, const char *servic
 	    record_setf(rec, "blocktime", "%ld", v != NULL ? v->blocktime : 0) != 0 ? TPEOS : 0;
 }
 
+static bool	/* It will offer the service as soon as it sees that its owner is gone. */
+stands_by_for(const struct server *s, const char *service)
+{
+	for (size_t i = 0; i < s->n_offers; i++)
+		if (strncmp(s->offers[i].service, BB_STANDBY, sizeof BB_STANDBY - 1) == 0 &&
+		    strcmp(s->offers[i].service + sizeof BB_STANDBY - 1, service) == 0)
+			return true;
+	return false;
+}
+
 int
 registry_resolve(const struct registry *r, const char *service, struct document *out)
 {
@@ -286,8 +297,12 @@ registry_resolve(const struct registry *r, const char *service, struct document 
 	for (size_t i = 0; i < r->n_servers && rc == 0; i++) {
 		const struct server *s = r->servers[i];
 
-		if (s->state == SERVER_STOPPING || server_is_tms(s) || offer_find(s, service) == NULL)
+		if (s->state == SERVER_STOPPING || server_is_tms(s))
 			continue;
+		if (offer_find(s, service) == NULL) {
+			coming = coming || stands_by_for(s, service);
+			continue;
+		}
 		if (s->state == SERVER_READY && s->endpoint[0] != '\0')
 			rc = resolve_add(r, s, service, out);
 		else

@@ -103,7 +103,8 @@ void registry_forget_offers(struct registry *r, struct server *s);
 void server_offers_stale(struct server *s);			/* a new process speaks for this row */
 void registry_drop_stale_offers(struct registry *r, struct server *s);	/* it has said all it had to say */
 
-/* A record for each server that offers it, with what SERVICES says.  0; TPENOENT; no records and 0: being started. */
+/* A record for each server that offers it, with what SERVICES says.  0; TPENOENT; no records and 0: being started, or a
+ * server that stands by will offer it. */
 int registry_resolve(const struct registry *r, const char *service, struct document *out);
 
 /* 0; TPENOENT: no room. */

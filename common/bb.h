@@ -36,6 +36,9 @@ int bb_agent_start(const struct bb_agent_conf *conf, struct bb_agent **out);
  * not shown by psc. */
 int bb_agent_advertise(struct bb_agent *a, const char *service, const char *function);
 int bb_agent_unadvertise(struct bb_agent *a, const char *service);
+
+/* Before the name of a service, and offered like one: who offers this would offer the service if nobody else did. */
+#define BB_STANDBY "..+"
 void bb_agent_ready(struct bb_agent *a);	/* initialisation is over: BBL may tell tmboot "Started" */
 /* What psr and psc show.  Lock-free, callable on every request.  service NULL: none running now. */
 void bb_agent_busy(struct bb_agent *a, const char *service);

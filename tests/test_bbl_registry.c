@@ -6,6 +6,7 @@
 #include "unit.h"
 #include "atmi.h"
 #include "proc.h"
+#include "bb.h"
 #include "registry.h"
 #include "state.h"
 
@@ -86,6 +87,29 @@ a_service_is_known_once_its_server_is_ready(void)
 	CU_ASSERT_STRING_EQUAL(record_get(&d.rec[0], "routing"), "R");
 	document_free(&d);
 	server_enter(s, SERVER_STOPPING);
+	CU_ASSERT_EQUAL(offers("QSPACE"), -1);
+	registry_close(&reg);
+}
+
+static void
+a_name_is_coming_while_a_server_stands_by_for_it(void)
+{
+	struct server *s, *second;
+
+	given_board();
+	s = add(1, 0);
+	second = add(2, 0);
+	registry_advertise(&reg, s, "QSPACE", "TMQUEUE");
+	registry_advertise(&reg, second, BB_STANDBY "QSPACE", "TMQUEUE");
+	server_enter(s, SERVER_READY);
+	server_enter(second, SERVER_READY);
+	CU_ASSERT_EQUAL(offers("QSPACE"), 1);
+	registry_remove(&reg, s);
+	CU_ASSERT_EQUAL(offers("QSPACE"), 0);
+	CU_ASSERT_EQUAL(offers("QSPAC"), -1);
+	registry_advertise(&reg, second, "QSPACE", "TMQUEUE");
+	CU_ASSERT_EQUAL(offers("QSPACE"), 1);
+	server_enter(second, SERVER_STOPPING);
 	CU_ASSERT_EQUAL(offers("QSPACE"), -1);
 	registry_close(&reg);
 }
@@ -243,6 +267,7 @@ main(void)
 {
 	static const struct unit_test tests[] = {
 		UNIT(a_service_is_known_once_its_server_is_ready),
+		UNIT(a_name_is_coming_while_a_server_stands_by_for_it),
 		UNIT(a_restarted_server_keeps_the_name_until_it_has_spoken),
 		UNIT(limits_hold),
 		UNIT(clients_that_died_make_room),

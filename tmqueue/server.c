@@ -91,6 +91,17 @@ advertise(struct server *s)
 	return 0;
 }
 
+/* Callers wait for the takeover, instead of hearing that nobody offers the service.  A name too long for this: no more than that. */
+static void
+advertise_standby(struct server *s)
+{
+	char name[WIRE_NAME];
+
+	for (size_t i = 0; i < s->o->n_names; i++)
+		if (snprintf(name, sizeof name, BB_STANDBY "%s", s->o->name[i]) < (int)sizeof name)
+			(void)bb_agent_advertise(s->agent, name, TMQUEUE_FUNCTION);
+}
+
 static int	/* 0: the space is ours; QSPACE_OWNED: somebody has it; -1: it does not open, logged */
 own(struct server *s)
 {
@@ -175,6 +186,8 @@ server_open(const struct options *o, const struct boot *b, struct server **out)
 	the_agent = s->agent;
 	if (own_or_stand_by(s) != 0 || (s->qs != NULL && advertise(s) != 0))
 		goto fail;
+	if (s->qs == NULL)
+		advertise_standby(s);
 	bb_agent_ready(s->agent);
 	*out = s;
 	return 0;
