@@ -3,8 +3,10 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "device.h"
+#include "places.h"
 #include "qparse.h"
 #include "session.h"
 
@@ -32,6 +34,9 @@ space_name(struct session *s, const struct args *a, bool open_one_will_do, char 
 void
 close_space(struct session *s)
 {
+	if (s->space[0] != '\0' && s->place != -1)
+		close(s->place);
+	s->place = -1;
 	s->space[0] = s->queue[0] = '\0';
 	document_free(&s->trans);
 	s->trans = (struct document){ 0 };
@@ -40,13 +45,23 @@ close_space(struct session *s)
 int
 cmd_qopen(struct session *s, const struct args *a)
 {
-	char name[QSPACE_NAME_MAX + 1];
+	char name[QSPACE_NAME_MAX + 1], *why = NULL;
+	int place;
 
 	if (space_name(s, a, false, name) != 0)
 		return -1;
 	close_space(s);
-	if (run_on_space(s, name, "Open queue space", "qopen", NULL, NULL) != 0)
+	if (places_take(s->device, name, PLACES_ADMIN, &place, &why) != 0) {
+		say_error(s, 1350, "Open queue space: %s", why != NULL ? why : name);
+		free(why);
 		return -1;
+	}
+	if (run_on_space(s, name, "Open queue space", "qopen", NULL, NULL) != 0) {
+		if (place != -1)
+			close(place);
+		return -1;
+	}
+	s->place = place;
 	snprintf(s->space, sizeof s->space, "%s", name);
 	say_verbose(s, "Queue space %s is open\n", name);
 	return 0;
@@ -96,6 +111,7 @@ cmd_qspacelist(struct session *s, const struct args *a)
 		{ "owners", "owners", false, AS_TEXT }, { "tmpqueues", "temporary queues", false, AS_TEXT },
 		{ "used_pages", "pages in use", false, AS_TEXT }, { "used_queues", "queues in use", false, AS_TEXT },
 		{ "used_trans", "transactions in use", false, AS_TEXT },
+		{ "used_procs", "processes in use", false, AS_TEXT },
 		{ "used_messages", "messages in use", false, AS_TEXT },
 		{ "used_nonpersistent", "non-persistent memory in use in bytes", false, AS_TEXT },
 		{ "used_actions", "actions in use", false, AS_TEXT },

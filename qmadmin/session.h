@@ -20,6 +20,7 @@ struct session {
 	const char *device;
 	struct console con;
 	char space[QSPACE_NAME_MAX + 1];	/* "": none is open */
+	int place;				/* among its processes; -1: none */
 	char queue[TMQNAMELEN + 1];	/* qset */
 	struct document criteria;	/* qscan: one record, or none */
 	struct document trans;		/* as the last qprinttrans showed them, for the index of qcommittrans */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "places.h"
 #include "qadmin_impl.h"
 
 int
@@ -32,6 +33,7 @@ qadmin_qspacelist(struct qadmin *a)
 		{ "used_pages", (long)(a->qs->used.pages + a->qs->parts.reserved.pages) },
 		{ "used_queues", (long)HASH_COUNT(a->qs->by_name) }, { "used_trans", (long)HASH_COUNT(a->qs->branches) },
 		{ "used_messages", (long)(a->qs->used.messages + a->qs->parts.reserved.messages) },
+		{ "used_procs", places_in_use(a->qs->dir) },
 		{ "used_nonpersistent", (long)(a->qs->used.np_bytes + a->qs->parts.reserved.np_bytes) } };
 	struct record *r = document_add(a->out);
 	struct qspace_counts c;

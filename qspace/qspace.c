@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "device.h"
+#include "places.h"
 #include "qspace_impl.h"
 #include "version.h"
 
@@ -424,6 +425,7 @@ qspace_open(const char *device, const char *name, const char *endpoint, struct q
 	    (rc = keeper_checkpoints(qs->env.keeper, qs->env.e, qs->params.name)) != 0 ||
 	    (rc = space_load_all(qs, why)) != 0 || (rc = space_raise_version(qs, why)) != 0)
 		goto done;
+	places_limit(qs->dir, qs->params.procs);	/* one that an earlier release made has none */
 	qs->loaded = true;
 	*out = qs;
 	qs = NULL;

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "places.h"
 #include "qspace_impl.h"
 #include "version.h"
 
@@ -90,6 +91,8 @@ space_file_write(const struct qspace *qs, char **why)
 	}
 	rc = file_replace(qs->dir, "SPACE", text, n, why);
 	free(text);
+	if (rc == 0)
+		places_limit(qs->dir, qs->params.procs);
 	return rc;
 }
 

@@ -4,6 +4,9 @@
  */
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "given.h"
@@ -336,6 +339,108 @@ queues(void)
 	given_done(g);
 }
 
+/* --- processes --- */
+
+static bool
+qmadmin_says(const struct given *g, const char *text)
+{
+	struct ran r = given_run(g, "qopen QSPACE\nqinfo ORDERS\nq\n", "qmadmin");
+	bool said = has(r.out, text) || has(r.err, text);
+
+	ran_free(&r);
+	return said;
+}
+
+static bool
+is_served(void *g)
+{
+	(void)g;
+	return take_diagnostic("ORDERS") == QMENOMSG;
+}
+
+static FILE *	/* with the space open, until it is closed */
+open_qmadmin(void)
+{
+	FILE *f = popen("qmadmin >/dev/null 2>&1", "w");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	fputs("qopen QSPACE\n", f);
+	fflush(f);
+	return f;
+}
+
+struct counted { const struct given *g; const char *line; };
+
+static bool
+counts(void *arg)
+{
+	struct counted *c = arg;
+	struct ran r = given_run(c->g, "qspacelist QSPACE\nq\n", "qmadmin");
+	bool so = has(r.out, c->line);
+
+	ran_free(&r);
+	return so;
+}
+
+static bool
+come_to(const struct given *g, const char *line)
+{
+	return wait_until(counts, &(struct counted){ g, line }, 20);
+}
+
+/*
+ * Servers and open qmadmin count; the two TMS that the BBL plays and ordinary clients do not.  qmadmin gives way: it never keeps a
+ * server from coming back.
+ */
+static void
+processes(void)
+{
+	static const char full[] = "the limit of 3 concurrent processes is reached";
+	struct given *g = given_system(&(struct given_conf){ .queues = QUEUES, .space = "4000 20 50 3 2000 ERRQ n 16", .tmqueue = CLOPT,
+	    .servers = "TMQUEUE SRVGRP=QUE1 SRVID=2 CLOPT=\"-s QSPACE:TMQUEUE -- -t 120\"\n" });
+	FILE *looking = open_qmadmin();
+	pid_t old;
+
+	put("OTHER", "a client counts not");
+	CU_ASSERT_TRUE(come_to(g, "  processes in use: 3\n"));		/* owner, standing by, qmadmin */
+	CU_ASSERT_TRUE(qmadmin_says(g, full));
+	CU_ASSERT_TRUE(qmadmin_says(g, "2 servers and 1 qmadmin have it open (qspacechange allows more)"));
+	old = given_pid(g, "TMQUEUE", 0);
+	given_kill(g, "TMQUEUE", SIGKILL);
+	CU_ASSERT_TRUE(wait_until(is_served, g, 20));
+	CU_ASSERT_TRUE(process_gone(old));
+	CU_ASSERT_TRUE(come_to(g, "  processes in use: 3\n"));		/* it came back */
+	pclose(looking);
+	CU_ASSERT_TRUE(come_to(g, "  processes in use: 2\n"));
+	CU_ASSERT_TRUE(qmadmin_says(g, "queue: ORDERS\n"));
+	free(given_ok(g, "qspch QSPACE 61000 50 2 2000 ERRQ n 16\n", "qmadmin"));
+	CU_ASSERT_TRUE(qmadmin_says(g, "the limit of 2 concurrent processes is reached"));
+	free(given_ok(g, "qspch QSPACE 61000 50 3 2000 ERRQ n 16\n", "qmadmin"));
+	CU_ASSERT_TRUE(qmadmin_says(g, "queue: ORDERS\n"));
+	given_done(g);
+}
+
+static void	/* One that the limit has no place for does not boot, and says why. */
+a_server_too_many(void)
+{
+	struct given *g = given_system(&(struct given_conf){ .queues = QUEUES, .space = "4000 20 50 1 2000 ERRQ n 16", .tmqueue = CLOPT,
+	    .servers = "TMQFORWARD SRVGRP=QUE1 SRVID=9 REPLYQ=N CLOPT=\"-- -q ORDERS\"\n", .not_booted = true });
+	struct ran r = given_run(g, NULL, "tmboot -y");
+
+	CU_ASSERT_NOT_EQUAL(r.status, 0);
+	CU_ASSERT_TRUE(given_logged(g, "TMQFORWARD cannot boot: group QUE1: queue space QSPACE in "));
+	CU_ASSERT_TRUE(given_logged(g, "the limit of 1 concurrent processes is reached: 1 servers and 0 qmadmin have it open"));
+	CU_ASSERT_EQUAL(given_count(g, "TMQUEUE"), 1);
+	CU_ASSERT_EQUAL(given_count(g, "TMQFORWARD"), 0);
+	ran_free(&r);
+	put("ORDERS", "served all the same");
+	tpterm();
+	free(given_ok(g, "qspch QSPACE 61000 50 2 2000 ERRQ n 16\n", "qmadmin"));
+	free(given_ok(g, NULL, "tmboot -y"));
+	CU_ASSERT_EQUAL(given_count(g, "TMQFORWARD"), 1);
+	given_done(g);
+}
+
 int
 main(void)
 {
@@ -347,6 +452,8 @@ main(void)
 		UNIT(r35_the_sixth_of_five_transactions),
 		UNIT(actions),
 		UNIT(queues),
+		UNIT(processes),
+		UNIT(a_server_too_many),
 	};
 
 	return unit_run("limits of a queue space", tests, UNIT_COUNT(tests));

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "places.h"
 #include "servopts.h"
 #include "ubb.h"
 
@@ -39,14 +40,18 @@ check_server(const struct ubb *u, const char *group, long srvid, char *why, size
 {
 	const struct ubb_group *g = ubb_group_by_name(u, group);
 	const struct ubb_server *s = ubb_server_by_id(u, group, srvid);
-	char device[512], space[32];
+	char device[512], space[32], *full = NULL;
+	int place;
 
 	if (g == NULL || strcmp(g->tmsname, "TMS_QM") != 0)
 		snprintf(why, size, "group %s: TMQFORWARD needs a group with TMSNAME=TMS_QM; found \"%s\"", group,
 		    g != NULL ? g->tmsname : "");
 	else if (openinfo_split(g->openinfo, device, sizeof device, space, sizeof space) != 0)
 		snprintf(why, size, "group %s: OPENINFO must be \"TUXEDO/QM:<device>:<queue space>\"; found \"%s\"", group, g->openinfo);
-	else if (s != NULL && s->replyq)
+	else if (places_take(device, space, PLACES_SERVER, &place, &full) != 0) {	/* until we end */
+		snprintf(why, size, "group %s: %s", group, full != NULL ? full : "no memory");
+		free(full);
+	} else if (s != NULL && s->replyq)
 		snprintf(why, size, "group %s, server %ld: TMQFORWARD wants REPLYQ=N", group, srvid);
 	else if (s != NULL && is_shared(u, s))
 		snprintf(why, size, "group %s, server %ld: TMQFORWARD may not share the request queue RQADDR=\"%s\" with other servers",

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bb.h"
 #include "clock.h"
 #include "command.h"
 #include "link.h"
+#include "places.h"
 #include "quiet.h"
 #include "tmqueue.h"
 
@@ -36,6 +38,7 @@ struct server {
 	struct link_server *link;
 	struct bb_agent *agent;
 	struct qspace *qs;		/* NULL while standing by */
+	int place;			/* among the processes of the space; -1: none */
 	struct tmq tmq;
 	int64_t try_again_us;		/* standing by: when to look at the lock */
 	bool stale_tick;		/* requests ran since the space was last asked for its next event */
@@ -162,6 +165,7 @@ server_open(const struct options *o, const struct boot *b, struct server **out)
 		.tuxconfig = b->tuxconfig, .bbl_program = b->bbl_program,
 	};
 	struct server *s = calloc(1, sizeof *s);
+	char *why = NULL;
 	int rc;
 
 	*out = NULL;
@@ -169,11 +173,17 @@ server_open(const struct options *o, const struct boot *b, struct server **out)
 		ulog("QM_CAT:1400: ERROR: TMQUEUE: no memory");
 		return -1;
 	}
+	s->place = -1;
 	s->o = o;
 	s->b = b;
 	s->load = svc != NULL ? (unsigned)svc->load : 50;
 	memcpy(s->hidden, "..", 2);
 	memcpy(s->hidden + 2, b->group->name, strnlen(b->group->name, sizeof s->hidden - 3));
+	if (places_take(b->device, b->space, PLACES_SERVER, &s->place, &why) != 0) {
+		ulog("QM_CAT:1350: ERROR: TMQUEUE of group %s cannot boot: %s", b->group->name, why != NULL ? why : "no memory");
+		free(why);
+		goto fail;
+	}
 	if (link_server_open(b->endpoint, b->perm, &s->link) != LINK_OK) {
 		ulog("QM_CAT:1618: ERROR: TMQUEUE: cannot listen at %s: %s", b->endpoint, strerror(errno));
 		goto fail;
@@ -390,6 +400,8 @@ server_close(struct server *s, int status)
 		tmq_done(&s->tmq);
 	}
 	the_agent = NULL;
+	if (s->place != -1)
+		close(s->place);
 	bb_agent_end(s->agent, status);
 	free(s);
 }
