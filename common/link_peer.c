@@ -20,6 +20,7 @@
 #define GREET_WITHIN_US 30000000
 #define ACCEPT_AGAIN_US 100000		/* after there was no descriptor for a connection */
 enum { AT_ONCE = 64, RESERVE = 128, IOVS = 32, NO_SLOT = UINT32_MAX };
+enum { SEND_MAX = 512 << 10 };		/* to one peer, before others have their turn: who reads fast could take it all in one call */
 
 /* --- who is there --- */
 
@@ -157,11 +158,19 @@ out_gather(const struct peer *p, struct iovec v[IOVS])
 }
 
 static ssize_t	/* how much went out; 0: it takes nothing now; -1: nothing ever again */
-push(const struct peer *p, struct iovec *v, int count)
+push(const struct peer *p, const struct iovec *v, int count)
 {
-	struct msghdr m = { .msg_iov = v, .msg_iovlen = (size_t)count };
+	struct iovec some[IOVS];
+	struct msghdr m = { .msg_iov = some };
+	size_t room = SEND_MAX;
 	ssize_t n;
 
+	for (int i = 0; i < count && room > 0; i++) {
+		size_t k = v[i].iov_len < room ? v[i].iov_len : room;
+
+		some[m.msg_iovlen++] = (struct iovec){ v[i].iov_base, k };
+		room -= k;
+	}
 	do
 		n = sendmsg(p->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
@@ -172,13 +181,15 @@ int
 link_peer_flush(struct peer *p)
 {
 	struct iovec v[IOVS];
+	size_t all = 0;
 	ssize_t n;
 
-	while (p->out != NULL) {
+	while (p->out != NULL && all < SEND_MAX) {
 		if ((n = push(p, v, out_gather(p, v))) < 0)
 			return deafen(p);
 		if (n == 0)
 			return 0;
+		all += (size_t)n;
 		while (n > 0) {
 			struct out *o = p->out;
 			size_t left = o->n + o->body.n - o->sent;
@@ -190,7 +201,7 @@ link_peer_flush(struct peer *p)
 				out_done(p);
 		}
 	}
-	if (p->out_watched) {
+	if (p->out == NULL && p->out_watched) {
 		p->out_watched = false;
 		link_peer_watch(p);
 	}
