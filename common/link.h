@@ -6,7 +6,7 @@
  *
  * Death of a peer is noticed at once when its process dies (the socket closes).  A server that hangs is noticed within
  * 10 s by a client that waits in link_client_recv() or link_wait() (it sends a PING, which a busy server answers all the
- * same); a client that hangs is not, it just does not read.
+ * same), and later, half a minute at most, by one that had waited for long; a client that hangs is not, it just does not read.
  *
  * Nothing is queued for a server that is not there: a send waits for the connection up to its deadline, so LINK_TIMEOUT
  * or LINK_GONE from a send means surely not sent.  Once LINK_GONE came from a receive, all that was in flight has an
@@ -54,10 +54,12 @@ struct link_server;
 int link_server_open(const char *endpoint, unsigned perm, struct link_server **out);
 /* The next request.  LINK_TIMEOUT when none came by the deadline, or when wake_fd (-1: none) became readable. */
 int link_server_recv(struct link_server *s, struct link_msg *m, int64_t deadline_us, int wake_fd);
-/* Answer.  A peer that is gone or does not read: LINK_GONE, the message is dropped, nobody waits.  body NULL: no
+/* Answer.  A peer that is gone or does not read: LINK_GONE, no byte of the message reaches it, nobody waits.  body NULL: no
  * body frame. */
 int link_server_send(struct link_server *s, const struct link_peer *to, const void *head, size_t head_len,
     const struct link_body *body);
+/* Has it closed its connection, or died?  Looks, and sends nothing. */
+bool link_server_left(struct link_server *s, const struct link_peer *peer);
 /* The socket file is looked at once a second while the server waits or receives, and made again when somebody took it
  * away; connections that are there go on.  This looks now. */
 void link_server_look(struct link_server *s, bool at_once);

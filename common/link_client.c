@@ -7,7 +7,7 @@
  *        '----------------'  refused, or it ended: a send tries again until its deadline
  *
  * A server that hangs is noticed by who waits: after half a second without a byte it sends PING, which the
- * server's keeper answers however busy the server is.
+ * server's keeper answers however busy the server is.  Who goes on waiting asks less and less often.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,6 +38,7 @@ struct link_client {
 	int fd;				/* -1 while ABSENT */
 	unsigned generation;		/* of the fork that it was made after */
 	int64_t heard_us, pinged_us;	/* last byte (or request) seen; PING sent since then, or 0 */
+	int64_t trust_us;		/* silence after which the next PING is sent */
 	bool asked;			/* just now: nothing was looked for since */
 	size_t from, to;		/* what is unread in buffer */
 	char endpoint[256];
@@ -95,6 +96,7 @@ link_client_open(const char *endpoint, struct link_client **out)
 	memset(c, 0, offsetof(struct link_client, buffer));
 	snprintf(c->endpoint, sizeof c->endpoint, "%s", endpoint);
 	c->fd = -1;
+	c->trust_us = LINK_HEARTBEAT_MS * 1000;
 	link_stream_init(&c->in, obey);
 	*out = c;
 	return LINK_OK;
@@ -220,7 +222,25 @@ advance(struct link_client *c)
 
 int link_silence_ms = 9500;	/* a process stopped for a core dump, or a machine out of breath, comes back; its callers are told in vain */
 
-static int64_t	/* Asks when it has been silent for a while, gives it up later.  Returns when to look again. */
+static int64_t
+sooner(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static bool	/* Something came, and we were too busy to read it. */
+has_spoken(const struct link_client *c)
+{
+	struct pollfd p = { .fd = c->fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/*
+ * Asks when it has been silent for a while, gives it up later.  Returns when to look again.  Each time it asks it will
+ * trust the server for twice as long: ten thousand who wait for a message that does not come are not to keep it busy.
+ */
+static int64_t
 feel_pulse(struct link_client *c)
 {
 	int64_t now;
@@ -229,13 +249,14 @@ feel_pulse(struct link_client *c)
 	if (c->state != UP)
 		return LINK_FOREVER;
 	now = clock_mono_us();
-	if (c->pinged_us == 0 && now - c->heard_us >= LINK_HEARTBEAT_MS * 1000) {
+	if (c->pinged_us == 0 && now - c->heard_us >= c->trust_us) {
 		c->pinged_us = now;
+		c->trust_us = sooner(2 * c->trust_us, LINK_TRUST_MS * 1000);
 		send_aside(c, ping, zmtp_ping(ping));
 	}
 	if (c->pinged_us == 0)
-		return c->heard_us + LINK_HEARTBEAT_MS * 1000;
-	if (now - c->pinged_us >= link_silence_ms * INT64_C(1000))
+		return c->heard_us + c->trust_us;
+	if (now - c->pinged_us >= link_silence_ms * INT64_C(1000) && !has_spoken(c))
 		c->state = GONE;
 	return c->pinged_us + link_silence_ms * INT64_C(1000);
 }
@@ -251,18 +272,45 @@ wait_for_more(struct link_client *c, int64_t deadline_us)
 
 /* --- connecting --- */
 
-static int	/* a connected or connecting descriptor; -1 and errno */
-dial_ipc(const char *path)
+/*
+ * Many have come at once, and the server's backlog is full: stand in the kernel's queue, where nobody spins.  0, or -1 and
+ * errno; EAGAIN: the deadline came.
+ */
+static int
+queue_up(int fd, const struct sockaddr_un *to, int64_t deadline_us)
 {
+	int64_t left = deadline_us == LINK_FOREVER ? 0 : deadline_us - clock_mono_us();
+	struct timeval limit = { left / 1000000, left % 1000000 };
+	int flags = fcntl(fd, F_GETFL), rc;
+
+	if (deadline_us != LINK_FOREVER && left <= 0) {
+		errno = EAGAIN;
+		return -1;
+	}
+	if (flags < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0 ||
+	    fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
+		return -1;
+	rc = connect(fd, (const struct sockaddr *)to, sizeof *to);
+	if (rc == 0 && fcntl(fd, F_SETFL, flags) != 0)
+		rc = -1;
+	return rc;
+}
+
+static int	/* a connected or connecting descriptor; -1 and errno */
+dial_ipc(const char *path, int64_t deadline_us)
+{
+	int saved;
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
 		return -1;
 	memcpy(to.sun_path, path, strlen(path));
-	if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
+	if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0 || (errno == EAGAIN && queue_up(fd, &to, deadline_us) == 0))
 		return fd;
+	saved = errno;
 	close(fd);
+	errno = saved;
 	return -1;
 }
 
@@ -307,8 +355,10 @@ connect_by(struct link_client *c, int64_t deadline_us)
 
 	while (c->state != UP && rc == LINK_OK) {
 		if (c->state == ABSENT) {
-			c->fd = c->endpoint[0] == 'i' ? dial_ipc(c->endpoint + 6) : dial_tcp(c->endpoint + 6);
+			c->fd = c->endpoint[0] == 'i' ? dial_ipc(c->endpoint + 6, deadline_us) : dial_tcp(c->endpoint + 6);
 			c->state = c->fd < 0 ? ABSENT : HELLO;
+			if (c->fd < 0 && errno == EINTR)
+				return LINK_INTR;
 			c->generation = link_generation();
 			fd_mark(c->fd, true);
 			if (c->fd >= 0 && !say_hello(c))
@@ -334,12 +384,6 @@ has_ended(struct link_client *c)
 	char one;
 
 	return c->endpoint[0] == 't' && recv(c->fd, &one, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-}
-
-static int64_t
-sooner(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
 }
 
 static int64_t
@@ -407,6 +451,7 @@ link_client_send_by(struct link_client *c, const void *head, size_t head_len, co
 			count = body->n > 0 ? 4 : 3;
 		}
 		rc = send_all(c, v, count, haste);
+		c->trust_us = LINK_HEARTBEAT_MS * 1000;
 		if (rc == LINK_OK && c->pinged_us == 0)
 			c->heard_us = clock_mono_us();	/* its silence counts from here */
 		c->asked = rc == LINK_OK;

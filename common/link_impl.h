@@ -13,6 +13,7 @@
 /* How long, and how much.  DESIGN.md of this folder says why. */
 #define LINK_SPIN_US 100		/* a deadline nearer than this is polled for, not slept for */
 #define LINK_HEARTBEAT_MS 500		/* who is silent for so long is asked; link_silence_ms more, and it is gone */
+#define LINK_TRUST_MS 32000		/* each answer doubles that, up to this */
 #define LINK_PEER_MESSAGES 16384	/* under way for one peer, each direction; */
 #define LINK_PEER_BYTES (256u << 20)	/* and their bytes, unless it is one message alone */
 #define LINK_MAX_MESSAGE (1ll << 30)	/* a frame */

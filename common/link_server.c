@@ -372,6 +372,22 @@ link_server_send(struct link_server *s, const struct link_peer *to, const void *
 	return rc;
 }
 
+bool
+link_server_left(struct link_server *s, const struct link_peer *name)
+{
+	struct pollfd f = { .events = POLLRDHUP };
+	struct peer *p;
+	bool left = true;
+
+	enter(s);
+	if ((p = peer_named(s, name)) != NULL) {
+		f.fd = p->fd;
+		left = p->deaf || poll(&f, 1, 0) > 0;
+	}
+	leave(s);
+	return left;
+}
+
 /* --- the socket file; for link_wait() --- */
 
 void

@@ -17,6 +17,7 @@
 #define ASK_AGAIN_US (100 * MS)		/* while a server is being started */
 #define TRY_US (500 * MS)		/* for a server that may be gone, before BBL is asked again */
 #define CONNECT_US (1000 * MS)		/* TPNOBLOCK: a connection may take its time, a full one may not */
+#define MOST_US (8000 * MS)		/* each try that found a server too busy is followed by a longer one, up to this */
 #define STALL_US (10000 * MS)		/* a server that takes nothing of a message under way for so long is gone */
 #define SIGNAL_US (1000 * MS)		/* what a signal leaves to a message under way */
 
@@ -233,7 +234,7 @@ int
 conn_lookup(struct conn *c, const char *name, const struct patience *how, const struct service **out)
 {
 	struct service **at, *s;
-	int64_t began, left;
+	int64_t began, left, ask_us = CONNECT_US;
 	bool starting = false;
 	int err;
 
@@ -247,8 +248,10 @@ conn_lookup(struct conn *c, const char *name, const struct patience *how, const 
 		}
 	began = clock_mono_us();
 	for (;;) {
-		left = how->deadline_us == LINK_FOREVER ? CONNECT_US : how->deadline_us - clock_mono_us();
-		err = service_ask(c, name, left < CONNECT_US ? left : CONNECT_US, how, &s);
+		left = how->deadline_us == LINK_FOREVER ? ask_us : how->deadline_us - clock_mono_us();
+		err = service_ask(c, name, left < ask_us ? left : ask_us, how, &s);
+		if (err == -1 && clock_mono_us() - began >= ask_us && ask_us < MOST_US)
+			ask_us *= 2;
 		if (err == 0 && s->n > 0)
 			break;
 		if (err == 0) {
@@ -341,7 +344,7 @@ target_choose(struct conn *c, struct service *s, const char *group)
 }
 
 static int
-peer_send(struct conn *c, struct peer *peer, const struct link_body *body, const struct patience *how)
+peer_send(struct conn *c, struct peer *peer, const struct link_body *body, const struct patience *how, int64_t try_us)
 {
 	struct link_haste haste = { .rest_us = how->deadline_us, .stall_us = how->noblock ? TRY_US : STALL_US,
 		.signal_us = how->restart ? 0 : SIGNAL_US };
@@ -351,7 +354,7 @@ peer_send(struct conn *c, struct peer *peer, const struct link_body *body, const
 	if (!wr_ok(&c->out))
 		return LINK_FAIL;
 	now = clock_mono_us();
-	haste.begin_us = how->noblock ? (peer->used ? now : now + CONNECT_US) : now + TRY_US;
+	haste.begin_us = how->noblock ? (peer->used ? now : now + CONNECT_US) : now + try_us;
 	if (how->deadline_us < haste.begin_us)
 		haste.begin_us = how->deadline_us;
 	do
@@ -465,6 +468,7 @@ conn_submit(struct conn *c, const char *name, const char *group, const struct li
 	const struct service *known;
 	struct service *s;
 	struct target *t;
+	int64_t try_us = TRY_US;
 	int rc, err;
 	bool first = true;
 
@@ -481,7 +485,7 @@ conn_submit(struct conn *c, const char *name, const char *group, const struct li
 				return err;
 			continue;
 		}
-		rc = peer_send(c, t->peer, body, how);
+		rc = peer_send(c, t->peer, body, how, try_us);
 		if (rc == LINK_OK) {
 			snprintf(p->group, sizeof p->group, "%s", t->group);
 			pending_enter(c, p, t->peer);
@@ -496,6 +500,8 @@ conn_submit(struct conn *c, const char *name, const char *group, const struct li
 		}
 		if (rc == LINK_TIMEOUT && how->noblock)
 			return TPEBLOCK;
+		if (rc == LINK_TIMEOUT && try_us < MOST_US)
+			try_us *= 2;		/* many come at once: who gives up soon only makes it worse */
 		if (rc == LINK_GONE || !t->peer->used)
 			peer_lost(c, t->peer);		/* not there: ask where it is now */
 		if (over(how))

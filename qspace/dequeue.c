@@ -213,6 +213,7 @@ qspace_dequeue_begin(struct qspace *qs, struct branch *b, const char *queue, con
 		} else if (parts == 0 && (rc = store_remove(qs, q, &p.key, &p.v, &in_order, (*out)->corrid)) == 0) {
 			used_add(qs, &p.v, -1);
 			qs->batch.dequeues++;
+			store_taken(*out, q, &p.key, &p.v);
 		}
 	}
 	if (rc == 0 && parts != 0)

@@ -203,7 +203,14 @@ pages_of(int64_t bytes)
 }
 
 void
+qmsg_keep(struct qmsg *m)
+{
+	(void)__atomic_fetch_add(&m->keepers, 1, __ATOMIC_RELAXED);
+}
+
+void
 qmsg_free(struct qmsg *m)
 {
-	free(m);
+	if (m != NULL && __atomic_fetch_sub(&m->keepers, 1, __ATOMIC_ACQ_REL) == 0)
+		free(m);
 }

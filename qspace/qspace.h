@@ -132,8 +132,11 @@ struct qmsg {				/* one block; qmsg_free() */
 	bool persistent;
 	int64_t enqueued_us, available_us, expires_us;	/* available 0: was never delayed; expires 0: never */
 	bool has_body; const uint8_t *body; size_t body_len;	/* inside this block */
+	const struct taken *taken;	/* the engine's: see qspace_put_back() */
+	unsigned keepers;		/* who must call qmsg_free(), beside one */
 };
-void qmsg_free(struct qmsg *m);
+void qmsg_free(struct qmsg *m);	/* NULL is fine */
+void qmsg_keep(struct qmsg *m);	/* it takes one qmsg_free() more, from any thread */
 /*
  * Take the first eligible message, or the first that `sel` selects (NULL: any).
  * b NULL: removed in the batch.  b: held by the branch until it ends.  TPQPEEK: only looked at (b is ignored).
@@ -142,6 +145,14 @@ void qmsg_free(struct qmsg *m);
  */
 enum { QMETYPE = -101 };
 int qspace_dequeue(struct qspace *qs, struct branch *b, const char *queue, const struct qselect *sel, struct qmsg **out);
+/*
+ * A message that an earlier batch removed, and that surely reached nobody, gets its old place back as if it had never been
+ * taken: identifier, times and retry count stay, and its room is not asked for.  In a batch.  Only once, and only what
+ * qspace_can_put_back() says: not what was looked at or held, nor a body that was read in parts.
+ *   QMEBADQUEUE its queue was destroyed meanwhile
+ */
+bool qspace_can_put_back(const struct qmsg *m);
+int qspace_put_back(struct qspace *qs, const struct qmsg *m);
 
 /*
  * Large bodies take their time, and a caller who serves others does not spend it in one batch: the body is written before

@@ -313,11 +313,13 @@ struct newmsg {
 	uint64_t parts;		/* as in struct qrecord */
 };
 struct place { bool delayed; int64_t available_us; };	/* where a stored message is: order, or delayed until then */
+struct taken { struct okey key; struct oval v; uint32_t queue; size_t rec_len; uint8_t rec[]; };	/* behind a struct qmsg */
 int store_put(struct qspace *qs, struct queue *q, struct newmsg *m, int64_t now);
 int store_remove(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, const struct place *at,
     const uint8_t *corrid);	/* corrid NULL: read from the record when needed */
 /* A body in parts is not read: m->body is NULL then, and *parts its number (else 0). */
 int store_read(struct qspace *qs, struct queue *q, const struct oval *v, struct qmsg **out, uint64_t *parts);
+void store_taken(struct qmsg *m, const struct queue *q, const struct okey *k, const struct oval *v);	/* qspace_put_back() may need it */
 int store_delay(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, const uint8_t *corrid,
     int64_t until);
 int store_retry(struct qspace *qs, const struct okey *k, const struct oval *v);	/* new value at the same place */

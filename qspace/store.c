@@ -262,15 +262,18 @@ int
 store_read(struct qspace *qs, struct queue *q, const struct oval *v, struct qmsg **out, uint64_t *parts)
 {
 	size_t cap = weight_of(v) + (size_t)RECORD_HEAD_MAX, n;
+	struct taken *taken;
 	struct qrecord r;
 	struct qmsg *m;
 	uint8_t *rec;
 	int rc;
 
 	*out = NULL;
-	if ((m = malloc(sizeof *m + cap)) == NULL)
+	if ((m = malloc(sizeof *m + sizeof *taken + cap)) == NULL)
 		return batch_dead(qs, QMEOS);
-	rec = (uint8_t *)(m + 1);
+	taken = (struct taken *)(m + 1);
+	taken->rec_len = 0;
+	rec = taken->rec;
 	rc = heap_get(qs, v->flags & OV_NP, v->rid, rec, cap, &n);
 	if (rc == DB_NOTFOUND ||
 	    (rc == 0 && (qrecord_decode(rec, n, &r) != 0 || r.seq != v->seq || r.m.body_len != v->bytes ||
@@ -283,11 +286,51 @@ store_read(struct qspace *qs, struct queue *q, const struct oval *v, struct qmsg
 	*m = r.m;
 	if (m->has_body && m->body == NULL && r.parts == 0)	/* empty, which is not the same as none */
 		m->body = rec + n;
+	taken->rec_len = n;
 	m->retries = (long)v->retries;
 	memcpy(m->queue, q->p.name, sizeof m->queue);
 	*parts = r.parts;
 	*out = m;
 	return 0;
+}
+
+void
+store_taken(struct qmsg *m, const struct queue *q, const struct okey *k, const struct oval *v)
+{
+	struct taken *t = (struct taken *)(m + 1);
+
+	t->key.n = k->n;
+	memcpy(t->key.b, k->b, k->n);
+	t->v = *v;
+	t->queue = q->id;
+	m->taken = t;
+}
+
+bool
+qspace_can_put_back(const struct qmsg *m)
+{
+	return m->taken != NULL;
+}
+
+int
+qspace_put_back(struct qspace *qs, const struct qmsg *m)
+{
+	const struct taken *t = m->taken;
+	struct newmsg back = { .key = t->key, .v = t->v, .rec = t->rec, .rec_len = t->rec_len };
+	struct queue *q = queue_by_id(qs, t->queue);
+	int rc;
+
+	assert(qs->batch.open);
+	if (qs->batch.rc != 0)
+		return qs->batch.rc;
+	if (q == NULL || q->dying)
+		return QMEBADQUEUE;
+	memcpy(back.msgid, m->msgid, TMMSGIDLEN);
+	memcpy(back.corrid, m->corrid, TMCORRIDLEN);
+	used_add(qs, &back.v, 1);
+	if ((rc = store_put(qs, q, &back, clock_now_us())) == 0)
+		qs->batch.enqueues--;	/* it is not new */
+	return rc;
 }
 
 static int	/* Out of the tables.  A body in parts stays: *parts. */

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "given.h"
@@ -281,8 +282,8 @@ a_dead_waiter_eats_no_message(void)
 
 /* --- as many as there is room for --- */
 
-#define SHARING 20		/* threads that wait in one context */
-struct crowd { struct wait_for { struct crowd *c; int number, error; bool got; pthread_t thread; } *w; TPCONTEXT_T context[200]; atomic_int asked; };
+#define SHARING 100		/* threads that wait in one context */
+struct crowd { struct wait_for { struct crowd *c; int number, error; bool got; pthread_t thread; } *w; TPCONTEXT_T context[100]; atomic_int asked; };
 
 static void *
 wait_by_number(void *arg)
@@ -351,16 +352,22 @@ others_go_on(struct given *g, int messages)
 static void
 so_many_wait(int n)
 {
-	struct given *g = given_system(&(struct given_conf){ .tmqueue = "CLOPT=\"-s QSPACE:TMQUEUE -- -t 300\"",
-	    .space = "19000 20 50 50 20000 ERRQ n 16", .space_options = "-A 10000",
-	    .queues = "qcreate ROOM fifo none 5 0 100% 0% \"\"\nqcreate OTHER fifo none 0 0 100% 0% \"\"\n" });
+	struct given *g;
 	struct crowd c = { .w = calloc((size_t)n, sizeof *c.w) };
+	struct rlimit files;
 	pthread_attr_t small;
 	TPCONTEXT_T own;
 	long alone, beside;
 	int got = 0, said = 0;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(c.w);
+	CU_ASSERT_EQUAL(getrlimit(RLIMIT_NOFILE, &files), 0);
+	/* TMQUEUE is started with few files, and takes as many as it may have. */
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 1024, files.rlim_max }), 0);
+	g = given_system(&(struct given_conf){ .tmqueue = "CLOPT=\"-s QSPACE:TMQUEUE -- -t 300\"",
+	    .space = "19000 20 50 50 20000 ERRQ n 16", .space_options = "-A 10000",
+	    .queues = "qcreate ROOM fifo none 5 0 100% 0% \"\"\nqcreate OTHER fifo none 0 0 100% 0% \"\"\n" });
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ files.rlim_max, files.rlim_max }), 0);
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, 256 * 1024);
 	join_as_one_of_many();
@@ -390,8 +397,10 @@ so_many_wait(int n)
 	}
 	CU_ASSERT_EQUAL(got, n);
 	CU_ASSERT_EQUAL(depth(g, "ROOM"), 0);
+	CU_ASSERT_TRUE(beside < 4 * alone + 50);
 	printf("(300 messages of others: %ld ticks of TMQUEUE alone, %ld beside %d who wait) ", alone, beside, n);
 	free(c.w);
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &files), 0);
 	GIVEN_CALL_OK(tpterm());
 	for (int i = 0; i < n / SHARING; i++) {
 		GIVEN_CALL_OK(tpsetctxt(c.context[i], 0));
@@ -404,6 +413,12 @@ static void
 two_thousand_wait_and_others_go_on(void)
 {
 	so_many_wait(2000);
+}
+
+static void
+ten_thousand_wait_and_others_go_on(void)
+{
+	so_many_wait(10000);
 }
 
 /* --- what else ends a wait --- */
@@ -511,6 +526,7 @@ main(void)
 		UNIT(who_waits_to_look_takes_nothing),
 		UNIT(a_shutdown_in_the_very_instant_eats_no_message),
 		UNIT(two_thousand_wait_and_others_go_on),
+		UNIT_LONG(ten_thousand_wait_and_others_go_on),
 	};
 
 	return unit_run("waiting", tests, UNIT_COUNT(tests));

@@ -478,6 +478,34 @@ a_hung_server_is_gone_in_time(void)
 	dir_done();
 }
 
+static void	/* Also behind bytes that nobody has read yet. */
+who_has_left_is_seen_without_a_word(void)
+{
+	struct link_server *s;
+	struct link_client *c;
+	struct link_msg m;
+	struct link_peer peer;
+
+	given_dir();
+	s = server();
+	c = client();
+	CU_ASSERT_EQUAL(ask(c, "one"), LINK_OK);
+	CU_ASSERT_EQUAL_FATAL(link_server_recv(s, &m, in_ms(5000), -1), LINK_OK);
+	peer = m.peer;
+	link_msg_done(&m);
+	CU_ASSERT_FALSE(link_server_left(s, &peer));
+	CU_ASSERT_EQUAL(ask(c, "two"), LINK_OK);
+	CU_ASSERT_FALSE(link_server_left(s, &peer));
+	link_client_close(c);
+	CU_ASSERT_TRUE(link_server_left(s, &peer));
+	serve_one(s);					/* what it asked is served all the same */
+	while (link_server_recv(s, &m, 0, -1) == LINK_OK)
+		link_msg_done(&m);
+	CU_ASSERT_TRUE(link_server_left(s, &peer));	/* nor is it another that came in its place */
+	link_server_close(s);
+	dir_done();
+}
+
 static void	/* Nobody receives for longer than a hung server is given; the server is alive all the same. */
 a_busy_server_is_not_gone(void)
 {
@@ -1048,7 +1076,7 @@ main(int argc, char **argv)
 		UNIT(nothing_is_queued_for_a_server_that_is_not_there),
 		UNIT(a_killed_server_is_gone_after_its_last_reply),
 		UNIT(a_hung_server_is_gone_in_time),
-		UNIT(a_busy_server_is_not_gone),
+		UNIT(a_busy_server_is_not_gone), UNIT(who_has_left_is_seen_without_a_word),
 		UNIT(a_server_that_came_again_is_another_one),
 		UNIT(a_socket_file_that_is_taken_away_is_made_again),
 		UNIT(a_leftover_socket_is_replaced_and_other_files_are_not),

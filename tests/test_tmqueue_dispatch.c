@@ -25,6 +25,7 @@ struct sent { unsigned to; bool probe, has_body, tx; struct wire_qreply q; struc
 static struct sent out[8192];
 static size_t n_out;
 static unsigned gone;		/* this peer is dead; 0: nobody */
+static int seen_alive;		/* but it was alive when it was looked at so often */
 static uint64_t flushes_at_send;
 
 static int
@@ -57,6 +58,13 @@ catch(void *arg, const struct link_peer *to, const void *head, size_t head_len, 
 	if (reqid != 0)
 		n_out++;
 	return LINK_OK;
+}
+
+static bool
+is_gone(void *arg, const struct link_peer *peer)
+{
+	(void)arg;
+	return gone != 0 && memcmp(peer->id, &gone, sizeof gone) == 0 && seen_alive-- <= 0;
 }
 
 static struct sent *	/* the answer to this request; NULL: none yet */
@@ -223,7 +231,9 @@ given_space(long actions)
 	given_queue("ERRQ", 0);
 	n_out = n_asked = 0;
 	gone = 0;
+	seen_alive = 0;
 	CU_ASSERT_EQUAL_FATAL(tmq_init(&t, qs, serving, 30, catch, NULL), 0);
+	t.left = is_gone;
 }
 
 static void
@@ -627,19 +637,87 @@ changed_number_of_actions_holds_at_once(void)
 	space_done();
 }
 
-static void
-caller_killed_in_its_wait_gets_no_message(void)
+static void	/* 1 and 2 wait, and did for long enough to be looked at; 1 is dead */
+given_one_dead_who_waits(int looked_alive)
 {
-	int64_t since;
-
 	given_space(0);
 	ask_dequeue(1, "A", TPQWAIT);
 	run();
 	ask_dequeue(2, "A", TPQWAIT);
 	run();
 	gone = 1;
-	for (since = clock_mono_us(); clock_mono_us() < since + 6000;)	/* long enough to be asked whether it lives */
+	seen_alive = looked_alive;
+	for (int64_t since = clock_mono_us(); clock_mono_us() < since + 6000;)
 		;
+}
+
+static void	/* Between the look at it and the flush: nothing is committed that it would have taken along. */
+caller_killed_before_the_flush_gets_no_message(void)
+{
+	struct qspace_counts before, after;
+
+	given_one_dead_who_waits(1);
+	qspace_counts(qs, &before);
+	ask_enqueue(3, "A", "for the living");
+	run();
+	qspace_counts(qs, &after);
+	CU_ASSERT_EQUAL(after.flushes, before.flushes + 1);
+	CU_ASSERT_EQUAL(seen_alive, -2);	/* it was there, it was not, and then it was passed over */
+	CU_ASSERT_PTR_NULL(answer(1));
+	CU_ASSERT_EQUAL(ERROR_OF(3), 0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(2));
+	CU_ASSERT_STRING_EQUAL(answer(2)->body, "for the living");
+	CU_ASSERT_EQUAL(n_out, 2);
+	space_done();
+}
+
+static void	/* During the flush: its message goes back to where it was, with all that it had. */
+caller_killed_in_the_flush_gives_its_message_back(void)
+{
+	static const char *const text[] = { "first", "second", "third" };
+	uint8_t first[TMMSGIDLEN];
+	char *why = NULL;
+
+	given_one_dead_who_waits(100);
+	gone = 2;
+	ask_enqueue_as(3, "A", "for 1", NULL, NULL);
+	ask_enqueue_as(4, "A", "first", NULL, "order 7");
+	ask_enqueue_as(5, "A", "second", NULL, NULL);
+	ask_enqueue_as(6, "A", "third", NULL, "order 7");
+	batch_run(&t, asked, n_asked);
+	n_asked = 0;
+	CU_ASSERT_PTR_NULL(answer(2));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(4));
+	memcpy(first, answer(4)->q.msgid, TMMSGIDLEN);
+	CU_ASSERT_TRUE(batch_next_event(&t) <= clock_mono_us());	/* nobody needs to ask */
+	run();
+	CU_ASSERT_TRUE(batch_next_event(&t) > clock_mono_us());
+	tmq_dismiss(&t);
+	tmq_done(&t);
+	qspace_close(qs);
+	qs = NULL;
+	CU_ASSERT_EQUAL_FATAL(qspace_open(device, "QSPACE", NULL, &qs, &why), 0);
+	CU_ASSERT_EQUAL_FATAL(tmq_init(&t, qs, serving, 30, catch, NULL), 0);
+	ask_dequeue_as(10, "A", TPQPEEK, NULL, 0, "order 7");
+	for (unsigned i = 0; i < 4; i++)
+		ask_dequeue(11 + i, "A", 0);
+	run();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(10));
+	CU_ASSERT_STRING_EQUAL(answer(10)->body, "first");
+	CU_ASSERT_EQUAL(memcmp(answer(10)->q.msgid, first, sizeof first), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		CU_ASSERT_PTR_NOT_NULL_FATAL(answer(11 + i));
+		CU_ASSERT_STRING_EQUAL(answer(11 + i)->body, text[i]);
+		CU_ASSERT_EQUAL(answer(11 + i)->q.retries, 0);
+	}
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(14), QMENOMSG);
+	space_done();
+}
+
+static void
+caller_killed_in_its_wait_gets_no_message(void)
+{
+	given_one_dead_who_waits(0);
 	ask_enqueue(3, "A", "for the living");
 	run();
 	CU_ASSERT_PTR_NULL(answer(1));
@@ -962,6 +1040,31 @@ failed_batch_is_run_again_one_by_one(void)
 	space_done();
 }
 
+static void	/* Who waits behind it gets it at once; one that cannot be written goes back when it can. */
+what_comes_back_goes_to_the_next_who_waits(void)
+{
+	given_one_dead_who_waits(100);
+	ask_enqueue(3, "A", "for 1");
+	batch_run(&t, asked, n_asked);
+	n_asked = 0;
+	CU_ASSERT_PTR_NULL(answer(1));
+	faults = -1;
+	env_fault = disk_fails;
+	run();
+	CU_ASSERT_PTR_NULL(answer(2));
+	env_fault = NULL;
+	run();
+	CU_ASSERT_PTR_NULL(answer(2));		/* not at full speed */
+	while (batch_next_event(&t) > clock_mono_us())
+		;
+	run();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(2));
+	CU_ASSERT_STRING_EQUAL(answer(2)->body, "for 1");
+	run();
+	CU_ASSERT_EQUAL(n_out, 2);
+	space_done();
+}
+
 static void
 full_disk_is_an_answer_and_passes(void)
 {
@@ -1022,7 +1125,9 @@ main(void)
 		UNIT(one_whose_transaction_is_over_takes_nothing), UNIT(the_callers_blocking_time_ends_a_wait),
 		UNIT(wait_ends_with_a_message_that_becomes_due), UNIT(wait_ends_when_its_time_is_up),
 		UNIT(no_free_action_is_an_answer), UNIT(changed_number_of_actions_holds_at_once),
-		UNIT(caller_killed_in_its_wait_gets_no_message), UNIT(cancelled_wait_takes_nothing),
+		UNIT(caller_killed_in_its_wait_gets_no_message),
+		UNIT(caller_killed_before_the_flush_gets_no_message), UNIT(caller_killed_in_the_flush_gives_its_message_back),
+		UNIT(what_comes_back_goes_to_the_next_who_waits), UNIT(cancelled_wait_takes_nothing),
 		UNIT(watchers_are_all_woken_and_take_nothing), UNIT(transaction_is_seen_when_it_commits),
 		UNIT(transaction_that_found_no_room_has_not_joined),
 		UNIT(rolled_back_dequeue_returns_and_is_counted), UNIT(timed_out_transaction_is_not_opened_again),

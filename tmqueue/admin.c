@@ -50,6 +50,7 @@ admin_answer(struct tmq *t, const struct link_msg *m, reply_send_fn *send, void 
 void
 standby_answer(const struct link_msg *m, reply_send_fn *send, void *send_arg)
 {
+	struct unsent *none = NULL;	/* no message goes with these */
 	struct replies one;
 	enum wire_kind kind;
 	uint64_t reqid;
@@ -62,7 +63,7 @@ standby_answer(const struct link_msg *m, reply_send_fn *send, void *send_arg)
 	case WIRE_ENQUEUE:
 	case WIRE_DEQUEUE:
 	case WIRE_QWAIT:
-		reply_queue(&one, &m->peer, &q, NULL);
+		reply_queue(&one, &m->peer, &q, NULL, false);
 		break;
 	case WIRE_TXEND:
 		reply_tx(&one, &m->peer, reqid, TPENOENT);
@@ -76,6 +77,6 @@ standby_answer(const struct link_msg *m, reply_send_fn *send, void *send_arg)
 	default:
 		break;
 	}
-	replies_send(&one, send, send_arg);
+	replies_send(&one, send, send_arg, &none);
 	replies_free(&one);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "clock.h"
 #include "quiet.h"
@@ -10,6 +11,7 @@
 
 #define RETRY_US 100000
 #define LOOK_AGAIN_US 1000000
+enum { CALLER_LEFT = 1, LOOKS = 4 };
 
 static void
 on_eligible(void *arg, const char *queue, const uint8_t *msgid, const uint8_t *corrid)
@@ -45,6 +47,13 @@ tmq_init(struct tmq *t, struct qspace *qs, const char *group, long timeout_s, re
 void
 tmq_done(struct tmq *t)
 {
+	struct unsent *u;
+
+	while ((u = t->unsent) != NULL) {
+		DL_DELETE(t->unsent, u);
+		qmsg_free(u->msg);
+		free(u);
+	}
 	jobs_free(&t->jobs);
 	actions_free(t->actions);
 	txs_free(t->txs);
@@ -81,13 +90,71 @@ commit(struct tmq *t)
 	return rc;
 }
 
+/* --- messages whose taker was gone before the first byte of the answer --- */
+
+static void
+unsent_lost(const struct tmq *t, const struct unsent *u)
+{
+	ulog("QM_CAT:1631: ERROR: TMQUEUE: a message of queue %s in space %s, correlation id \"%.32s\", was taken by a caller that "
+	    "went away, and could not be put back: it is lost", u->msg->queue, t->space,
+	    u->msg->flags & TPQCORRID ? (const char *)u->msg->corrid : "");
+}
+
+static int	/* They get their old places back: before anybody else is served, and for whoever is next. */
+put_back(struct tmq *t)
+{
+	struct unsent *u;
+	int rc = 0;
+
+	if (t->unsent == NULL || clock_mono_us() < t->unsent_us)
+		return 0;
+	t->unsent_us = clock_mono_us() + RETRY_US;	/* should this fail */
+	DL_FOREACH(t->unsent, u) {
+		if ((rc = qspace_put_back(t->qs, u->msg)) != 0 && rc != QMEBADQUEUE)
+			return rc;
+		if (rc == QMEBADQUEUE)
+			unsent_lost(t, u);
+		else
+			actions_event(t->actions, u->msg->queue, u->msg->msgid, u->msg->flags & TPQCORRID ? u->msg->corrid : NULL);
+		u->back = true;
+	}
+	return 0;
+}
+
+static void
+unsent_commit(struct tmq *t)
+{
+	struct unsent *u, *next;
+
+	for (u = t->unsent; u != NULL; u = next) {
+		next = u->next;
+		if (!u->back)
+			continue;
+		DL_DELETE(t->unsent, u);
+		qmsg_free(u->msg);
+		free(u);
+	}
+	if (t->unsent == NULL)
+		t->unsent_us = 0;
+}
+
+static void
+unsent_abort(struct tmq *t)
+{
+	struct unsent *u;
+
+	DL_FOREACH(t->unsent, u)
+		u->back = false;
+}
+
 static void	/* the batch is on disk: what it changed in memory stays, and those who asked may know */
 settle(struct tmq *t)
 {
 	txs_commit(t->txs);
 	actions_commit(t->actions);
 	jobs_commit(&t->jobs);
-	replies_send(&t->replies, t->send, t->send_arg);
+	unsent_commit(t);
+	replies_send(&t->replies, t->send, t->send_arg, &t->unsent);
 }
 
 static void	/* nothing of the batch happened */
@@ -97,6 +164,7 @@ undo(struct tmq *t)
 	if (t->batch_open)
 		qspace_batch_abort(t->qs);
 	t->batch_open = false;
+	unsent_abort(t);
 	txs_abort(t->txs);
 	actions_abort(t->actions);
 	jobs_abort(&t->jobs);
@@ -142,14 +210,16 @@ some_jobs(struct tmq *t)
 	return rc;
 }
 
-static int
-together(struct tmq *t, struct link_msg *m, size_t n)
+static int	/* look: whether those who waited are there still; CALLER_LEFT: one is not, and nothing is committed */
+together(struct tmq *t, struct link_msg *m, size_t n, bool look)
 {
 	int rc;
 
 	if ((rc = begin(t)) != 0)
 		return rc;
 	t->next_tick_us = qspace_tick(t->qs, clock_now_us());
+	if ((rc = put_back(t)) != 0)
+		return rc;
 	if ((rc = batch_serve_waiting(t)) != 0)
 		return rc;
 	if ((rc = some_jobs(t)) != 0)
@@ -161,6 +231,8 @@ together(struct tmq *t, struct link_msg *m, size_t n)
 	/* What this batch brings goes to those who wait in the same flush. */
 	if ((rc = batch_serve_waiting(t)) != 0)
 		return rc;
+	if (look && t->left != NULL && replies_any_left(&t->replies, t->left, t->send_arg))
+		return CALLER_LEFT;
 	return commit(t);
 }
 
@@ -190,6 +262,17 @@ one_waiting(struct tmq *t, struct action *a, const char *queue)
 }
 
 static void
+one_return(struct tmq *t)
+{
+	if (t->unsent == NULL)
+		return;
+	t->unsent_us = 0;
+	if (begin(t) != 0 || put_back(t) != 0 || commit(t) != 0)
+		undo(t);	/* it is tried again later */
+	settle(t);
+}
+
+static void
 one_job(struct tmq *t, struct job *j)
 {
 	int rc;
@@ -210,6 +293,7 @@ one_by_one(struct tmq *t, struct link_msg *m, size_t n)
 	size_t bodies = 0, others = 0;
 
 	t->alone = true;
+	one_return(t);
 	for (size_t tries = 0; tries < BATCH_SERVED && (a = actions_hot(t->actions, &queue)) != NULL; tries++)
 		one_waiting(t, a, queue);
 	for (j = t->jobs.all; j != NULL; j = next) {
@@ -229,8 +313,10 @@ one_by_one(struct tmq *t, struct link_msg *m, size_t n)
 static void
 run(struct tmq *t, struct link_msg *m, size_t n)
 {
-	int rc = together(t, m, n);
+	int rc, looks = LOOKS;
 
+	while ((rc = together(t, m, n, looks-- > 0)) == CALLER_LEFT)
+		undo(t);	/* the same again, in which it is passed over */
 	if (rc == 0)
 		settle(t);
 	else {
@@ -273,6 +359,8 @@ batch_next_event(struct tmq *t)
 {
 	int64_t wait = actions_next_deadline(t->actions), tick = t->next_tick_us;
 
+	if (t->unsent != NULL && t->unsent_us < wait)
+		wait = t->unsent_us;
 	if (tick != INT64_MAX) {
 		int64_t mono = clock_mono_us();
 		tick += mono - clock_now_us();
@@ -288,6 +376,7 @@ void
 tmq_dismiss(struct tmq *t)
 {
 	struct action *a;
+	struct unsent *u;
 	struct job *j;
 
 	while ((j = t->jobs.all) != NULL) {	/* nothing of it has happened */
@@ -303,4 +392,7 @@ tmq_dismiss(struct tmq *t)
 			settle(t);
 	}
 	settle(t);
+	one_return(t);
+	DL_FOREACH(t->unsent, u)
+		unsent_lost(t, u);
 }

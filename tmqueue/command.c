@@ -18,6 +18,15 @@ extern char **environ;
 struct running { pid_t pid; char queue[128], cmd[128]; };
 static struct running running[COMMAND_MAX];
 static int n_running;
+static struct rlimit files_limit;
+static bool has_files_limit;
+
+void
+command_files(const struct rlimit *files)
+{
+	files_limit = *files;
+	has_files_limit = true;
+}
 
 static int
 spawn_shell(const char *cmd, pid_t *pid)
@@ -44,6 +53,8 @@ spawn_shell(const char *cmd, pid_t *pid)
 	if ((rc = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0)) == 0 &&
 	    (rc = posix_spawn_file_actions_addclosefrom_np(&files, 3)) == 0)
 		rc = posix_spawn(pid, "/bin/sh", &files, &attr, argv, environ);
+	if (rc == 0 && has_files_limit)
+		(void)prlimit(*pid, RLIMIT_NOFILE, &files_limit, NULL);
 	posix_spawnattr_destroy(&attr);
 files_done:
 	posix_spawn_file_actions_destroy(&files);

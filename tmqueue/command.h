@@ -5,6 +5,9 @@
 #define TMQUEUE_COMMAND_H
 
 #include <stdbool.h>
+#include <sys/resource.h>
+
+void command_files(const struct rlimit *files);	/* how many files they may open, when that is not what we may */
 
 /* false: it cannot be run now, for COMMAND_MAX of them run already or the system refuses; logged once a minute. */
 bool command_run(const char *queue, const char *cmd);

@@ -7,7 +7,7 @@
 
 #define MALFORMED 1	/* of a request; QME codes are negative */
 #define DAY_US (INT64_C(86400) * 1000000)
-#define PROBE_US 1000	/* a caller that waited this long is asked whether it is still there before it gets a message */
+#define LONG_US 1000	/* a caller that waited this long may have left, which is looked at before it gets a message */
 
 static bool
 fatal(int rc)
@@ -47,7 +47,7 @@ answer_queue(struct tmq *t, const struct link_peer *to, uint64_t reqid, bool has
 {
 	struct wire_qreply r = qreply_of(t, reqid, has_joined, v);
 
-	reply_queue(&t->replies, to, &r, msg);
+	reply_queue(&t->replies, to, &r, msg, false);
 }
 
 /* --- requests --- */
@@ -96,7 +96,7 @@ enqueue_now(struct tmq *t, const struct link_peer *to, const struct wire_enqueue
 		r.flags = TPQMSGID;
 		memcpy(r.msgid, msgid, sizeof r.msgid);
 	}
-	reply_queue(&t->replies, to, &r, NULL);
+	reply_queue(&t->replies, to, &r, NULL, false);
 	return 0;
 }
 
@@ -182,20 +182,16 @@ actions_of(const struct tmq *t)
 	return ACTION_BASE + (more > 0 ? (size_t)more : 0);
 }
 
-static bool	/* A caller killed in its wait must not get, and thereby lose, a message. */
-caller_is_gone(struct tmq *t, const struct link_peer *peer, int64_t since_us)
+static bool
+is_long_ago(int64_t since_us)
 {
-	struct wr head = { 0 };
-	struct wire_qreply probe = { .reqid = 0 };	/* no request has this id: whoever is there drops it */
-	bool gone = false;
+	return clock_mono_us() - since_us >= LONG_US;
+}
 
-	if (clock_mono_us() - since_us < PROBE_US)
-		return false;
-	wire_qreply_encode(&head, &probe);
-	if (wr_ok(&head))
-		gone = t->send(t->send_arg, peer, head.p, head.len, NULL) == LINK_GONE;
-	wr_free(&head);
-	return gone;
+static bool	/* A caller killed in its wait must not get, and thereby lose, a message. */
+caller_is_gone(const struct tmq *t, const struct link_peer *peer)
+{
+	return t->left != NULL && t->left(t->send_arg, peer);
 }
 
 static int	/* *again: it has no answer yet, and is to be asked in the next batch */
@@ -274,7 +270,7 @@ dequeue_again(struct tmq *t, struct job *j)
 	bool again = false;
 	int rc = 0;
 
-	if (!caller_is_gone(t, &j->peer, j->since_us))
+	if (!caller_is_gone(t, &j->peer))
 		rc = dequeue(t, &j->m, &d, &again);
 	if (rc == 0 && !again)
 		job_done(j);
@@ -301,7 +297,7 @@ qwait(struct tmq *t, const struct link_msg *m)
 		} else if (!has)
 			continue;
 		memcpy(r.queue, w.queue[i], sizeof r.queue);
-		reply_queue(&t->replies, &m->peer, &r, NULL);
+		reply_queue(&t->replies, &m->peer, &r, NULL, false);
 		return 0;
 	}
 	limit = w.timeout_ms != 0 ? (int64_t)w.timeout_ms * 1000 : DAY_US;
@@ -310,7 +306,7 @@ qwait(struct tmq *t, const struct link_msg *m)
 	r.error = TPEDIAGNOSTIC;
 	r.diagnostic = QMENOSPACE;
 	quiet_log("QM_CAT:1612: ERROR: TMQUEUE: no room for one more watcher of queues in space %s", t->space);
-	reply_queue(&t->replies, &m->peer, &r, NULL);
+	reply_queue(&t->replies, &m->peer, &r, NULL, false);
 	return 0;
 }
 
@@ -439,8 +435,9 @@ dispatch_failed(struct tmq *t, const struct link_msg *m, int rc)
 int
 dispatch_action(struct tmq *t, struct action *a, const char *queue)
 {
-	bool in_tx = !a->watch && a->req.tx.gtrid_len != 0;
+	bool in_tx = !a->watch && a->req.tx.gtrid_len != 0, waited = is_long_ago(a->since_us);
 	struct verdict v = { 0, 0, false };
+	struct wire_qreply answer;
 	struct branch *b = NULL;
 	struct qmsg *msg = NULL;
 	struct fetch *f = NULL;
@@ -450,11 +447,11 @@ dispatch_action(struct tmq *t, struct action *a, const char *queue)
 		struct wire_qreply r = { .reqid = a->reqid };
 
 		memcpy(r.queue, queue, strlen(queue) + 1);
-		reply_queue(&t->replies, &a->peer, &r, NULL);
+		reply_queue(&t->replies, &a->peer, &r, NULL, false);
 		action_served(t->actions, a);
 		return 0;
 	}
-	if (caller_is_gone(t, &a->peer, a->since_us)) {
+	if (waited && caller_is_gone(t, &a->peer)) {
 		action_served(t->actions, a);
 		return 0;
 	}
@@ -480,7 +477,8 @@ dispatch_action(struct tmq *t, struct action *a, const char *queue)
 		}
 		v = verdict_of(rc, b);
 	}
-	answer_queue(t, &a->peer, a->reqid, in_tx, v, msg);
+	answer = qreply_of(t, a->reqid, in_tx, v);
+	reply_queue(&t->replies, &a->peer, &answer, msg, waited);
 	action_served(t->actions, a);
 	return 0;
 }
@@ -549,7 +547,7 @@ job_read(struct tmq *t, struct job *j, size_t bytes)
 		return rc;
 	if (!qspace_fetch_whole(j->fetch))
 		return 0;
-	if (!caller_is_gone(t, &j->peer, j->since_us)) {
+	if (!caller_is_gone(t, &j->peer)) {
 		v = job_branch(t, j, &b);
 		if (v.error == 0 && (rc = qspace_fetch_take(j->fetch, &msg)) != 0)
 			return rc;

@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "boot.h"
+#include "command.h"
 #include "options.h"
 #include "server.h"
 #include "ulog.h"
@@ -29,6 +31,19 @@ signals_set(const struct options *o)
 	sigaction(SIGHUP, o->hangup ? &stop : &ignore, NULL);
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
+}
+
+static void	/* A descriptor each: as many clients as the system allows. */
+files_raise(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+		return;
+	command_files(&files);		/* which others are not to notice */
+	files.rlim_cur = files.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &files) != 0)
+		ulog_debug("%ld files were refused: %s", (long)files.rlim_max, strerror(errno));
 }
 
 static int
@@ -66,6 +81,7 @@ main(int argc, char **argv)
 	if (o.nice != 0 && nice(o.nice) == -1)
 		ulog_debug("nice %d was refused", o.nice);
 	signals_set(&o);
+	files_raise();
 	if (boot_find(&o, &b, why, sizeof why) != 0) {
 		ulog("QM_CAT:1621: ERROR: TMQUEUE cannot boot: %s", why);
 		goto done;

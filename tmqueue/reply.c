@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "quiet.h"
 
@@ -33,6 +34,7 @@ reply_add(struct replies *r, const struct link_peer *to)
 
 	p->to = *to;
 	p->msg = NULL;
+	p->waited = false;
 	wr_reset(&p->head);	/* keeps its memory from batch to batch */
 	return p;
 }
@@ -58,13 +60,14 @@ attributes_of(const struct qmsg *q, struct wire_qreply *m)
 }
 
 void
-reply_queue(struct replies *r, const struct link_peer *to, struct wire_qreply *m, struct qmsg *msg)
+reply_queue(struct replies *r, const struct link_peer *to, struct wire_qreply *m, struct qmsg *msg, bool waited)
 {
 	struct reply *p = reply_add(r, to);
 
 	if (msg != NULL)
 		attributes_of(msg, m);
 	p->msg = msg;
+	p->waited = waited;
 	wire_qreply_encode(&p->head, m);
 }
 
@@ -91,24 +94,50 @@ body_release(void *p, void *hint)
 	qmsg_free(hint);
 }
 
+bool
+replies_any_left(const struct replies *r, reply_left_fn *left, void *arg)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (r->v[i].waited && r->v[i].msg != NULL && qspace_can_put_back(r->v[i].msg) && left(arg, &r->v[i].to))
+			return true;
+	return false;
+}
+
+static void	/* Nobody has seen any of it. */
+not_sent(struct reply *p, struct unsent **unsent)
+{
+	struct unsent *u = p->msg != NULL && qspace_can_put_back(p->msg) ? calloc(1, sizeof *u) : NULL;
+
+	if (u == NULL) {
+		quiet_log("QM_CAT:1607: WARN: TMQUEUE: a caller went away before its answer; what it asked for is done");
+		return;
+	}
+	quiet_log("QM_CAT:1607: WARN: TMQUEUE: a caller went away before its answer; its message goes back to its place on queue %s",
+	    p->msg->queue);
+	u->msg = p->msg;
+	p->msg = NULL;
+	DL_APPEND(*unsent, u);
+}
+
 void
-replies_send(struct replies *r, reply_send_fn *send, void *arg)
+replies_send(struct replies *r, reply_send_fn *send, void *arg, struct unsent **unsent)
 {
 	for (size_t i = 0; i < r->n; i++) {
 		struct reply *p = &r->v[i];
 		struct link_body body, *with = NULL;
 
-		if (p->msg != NULL && p->msg->has_body) {
-			body = (struct link_body){ p->msg->body, p->msg->body_len, body_release, p->msg };
-			p->msg = NULL;	/* link's from here on, sent or not */
-			with = &body;
-		}
 		if (!wr_ok(&p->head)) {
 			quiet_log("QM_CAT:1400: ERROR: TMQUEUE: no memory for an answer; its caller will time out");
-			if (with != NULL)
-				body_release(NULL, body.hint);
-		} else if (send(arg, &p->to, p->head.p, p->head.len, with) == LINK_GONE)
-			quiet_log("QM_CAT:1607: WARN: TMQUEUE: a caller went away before its answer; what it asked for is done");
+			goto next;
+		}
+		if (p->msg != NULL && p->msg->has_body) {
+			body = (struct link_body){ p->msg->body, p->msg->body_len, body_release, p->msg };
+			qmsg_keep(p->msg);	/* link frees it too, sent or not */
+			with = &body;
+		}
+		if (send(arg, &p->to, p->head.p, p->head.len, with) == LINK_GONE)
+			not_sent(p, unsent);
+	next:
 		qmsg_free(p->msg);
 		p->msg = NULL;
 	}

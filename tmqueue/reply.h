@@ -8,21 +8,25 @@
 #include "qspace.h"
 #include "wire.h"
 
-struct reply { struct link_peer to; struct wr head; struct qmsg *msg; };	/* msg: its body goes with the reply; owned */
+struct reply { struct link_peer to; struct wr head; struct qmsg *msg; bool waited; };	/* msg: its body goes with the reply; owned */
 struct replies { struct reply *v; size_t n, cap; };
+struct unsent { struct unsent *prev, *next; struct qmsg *msg; bool back; };	/* messages that were taken, and reached nobody */
 
 int replies_init(struct replies *r, size_t cap);	/* 0 or -1; room for cap answers, so that adding cannot fail */
 void replies_free(struct replies *r);
 
-/* Add an answer.  msg may be NULL; it is taken over, and its attributes are put into *m. */
-void reply_queue(struct replies *r, const struct link_peer *to, struct wire_qreply *m, struct qmsg *msg);
+/* Add an answer.  msg may be NULL; it is taken over, and its attributes are put into *m.  waited: since long, so the caller may have left. */
+void reply_queue(struct replies *r, const struct link_peer *to, struct wire_qreply *m, struct qmsg *msg, bool waited);
 void reply_tx(struct replies *r, const struct link_peer *to, uint64_t reqid, int error);
 void reply_service(struct replies *r, const struct link_peer *to, uint64_t reqid, int error);	/* to a service call */
 
 /* How an answer leaves; the signature of link_server_send(), so that a test can look at them instead. */
 typedef int reply_send_fn(void *arg, const struct link_peer *to, const void *head, size_t head_len,
     const struct link_body *body);
-void replies_send(struct replies *r, reply_send_fn *send, void *arg);	/* all; the list is empty afterwards */
+typedef bool reply_left_fn(void *arg, const struct link_peer *to);	/* and whether a caller is gone: link_server_left() */
+bool replies_any_left(const struct replies *r, reply_left_fn *left, void *arg);	/* one who waited, and is to get a message */
+/* All; the list is empty afterwards.  *unsent gets the messages that can be put back. */
+void replies_send(struct replies *r, reply_send_fn *send, void *arg, struct unsent **unsent);
 void replies_drop(struct replies *r);
 
 #endif

@@ -67,6 +67,12 @@ send_reply(void *arg, const struct link_peer *to, const void *head, size_t head_
 }
 
 static bool
+has_left(void *arg, const struct link_peer *to)
+{
+	return link_server_left(arg, to);
+}
+
+static bool
 on_threshold(void *arg, const char *queue, const char *cmd)
 {
 	struct server *s = arg;
@@ -117,6 +123,7 @@ own(struct server *s)
 		rc = QMEOS;
 	}
 	if (rc == 0) {
+		s->tmq.left = has_left;
 		qspace_on_threshold(s->qs, on_threshold, s);
 		s->stale_tick = true;
 	} else if (rc != QSPACE_OWNED) {

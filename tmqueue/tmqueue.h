@@ -26,7 +26,10 @@ struct tmq {
 	struct txs *txs;
 	struct replies replies;
 	reply_send_fn *send;
-	void *send_arg;
+	reply_left_fn *left;		/* set by who knows; NULL: nobody does */
+	void *send_arg;			/* of both */
+	struct unsent *unsent;		/* messages that the next batch puts back */
+	int64_t unsent_us;		/* not before: it failed */
 	bool batch_open;
 	bool alone;			/* each request has a batch to itself, so that none fails for another's sake */
 	size_t tries;			/* waiting operations that this batch tried or ended; at most BATCH_SERVED */
