@@ -149,7 +149,7 @@ a_killed_process_leaves_nothing(void)
 {
 	char ready;
 	int pipes[2];
-	pid_t child;
+	pid_t child, grandchild;
 
 	given_space(1);
 	CU_ASSERT_EQUAL_FATAL(pipe(pipes), 0);
@@ -158,20 +158,21 @@ a_killed_process_leaves_nothing(void)
 		int fd;
 		ready = places_take(device, "QS", PLACES_SERVER, &fd, &why) == 0 && fd >= 0 ? 'y' : 'n';
 		(void)!write(pipes[1], &ready, 1);
-		if (fork() == 0)	/* what it has run does not hold it */
-			execlp("sleep", "sleep", "1", (char *)NULL);
-		(void)!write(pipes[1], &ready, 1);
+		if ((grandchild = fork()) == 0)	/* what it has run does not hold it */
+			execlp("sleep", "sleep", "60", (char *)NULL);
+		(void)!write(pipes[1], &grandchild, sizeof grandchild);
 		pause();
 	}
 	CU_ASSERT_EQUAL(read(pipes[0], &ready, 1), 1);
-	CU_ASSERT_EQUAL(read(pipes[0], &ready, 1), 1);
+	CU_ASSERT_EQUAL_FATAL(read(pipes[0], &grandchild, sizeof grandchild), (ssize_t)sizeof grandchild);
 	CU_ASSERT_EQUAL(ready, 'y');
 	CU_ASSERT_EQUAL(take(PLACES_SERVER), -2);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	for (int i = 0; i < 1000 && places_in_use(space) != 0; i++)	/* the sleep has not begun yet */
+	for (int i = 0; i < 10000 && places_in_use(space) != 0; i++)	/* the sleep has not begun yet */
 		usleep(1000);
 	CU_ASSERT_EQUAL(places_in_use(space), 0);
+	kill(grandchild, SIGKILL);
 	close(pipes[0]);
 	close(pipes[1]);
 	space_done();
