@@ -24,7 +24,7 @@ static const struct { const char *name; DBTYPE type; } tables[N_TABLES] = {
 	[T_BRANCHES]  = { "branches",  DB_BTREE },
 	[T_DECISIONS] = { "decisions", DB_BTREE },
 };
-enum { LOG_BUFFER = 4 << 20, SAY_A_SECOND = 12 };
+enum { LOG_BUFFER = 4 << 20, SAY_A_SECOND = 12, NUMBER_AT = 8 };	/* NUMBER_AT: of a page, its own */
 
 int (*_Atomic env_fault)(int fd, size_t n);
 
@@ -75,13 +75,35 @@ write_all(int fd, const uint8_t *p, size_t n, off_t at, bool positioned)
 static ssize_t
 write_checked(int fd, const void *p, size_t n)
 {
-	return write_all(fd, p, n, 0, false);
+	return log_zeroes_pass(fd, p, n) ? (ssize_t)n : write_all(fd, p, n, 0, false);
 }
 
 static ssize_t
 pwrite_checked(int fd, const void *p, size_t n, off_t at)
 {
 	return write_all(fd, p, n, at, true);
+}
+
+/*
+ * A page of zeroes passes for a new one, checksum and all, and Berkeley DB searches a tree for ever that has one among its
+ * leaves.  Who looks for a record meets no new page (`looking`; recovery does, and who appends to a heap): it is made one
+ * whose checksum is wrong.  So is a page that belongs elsewhere, which Berkeley DB takes as it comes.
+ */
+static _Thread_local bool looking;
+
+static ssize_t
+pread_checked(int fd, void *p, size_t n, off_t at)
+{
+	ssize_t got = pread(fd, p, n, at);
+	uint32_t no, is = (uint32_t)(at / ENV_PAGE);
+	uint8_t *b = p;
+
+	if (!looking || got != ENV_PAGE)
+		return got;
+	memcpy(&no, b + NUMBER_AT, sizeof no);
+	if ((no != is && no != __builtin_bswap32(is)) || (b[0] == 0 && memcmp(b, b + 1, ENV_PAGE - 1) == 0))
+		memset(b, 0xff, ENV_PAGE);
+	return got;		/* less than n, or -1: Berkeley DB reads it by itself */
 }
 
 /* A full disk makes every batch fail: a few lines a second say it as well as thousands. */
@@ -253,6 +275,7 @@ env_open(struct qspace *qs, bool create, struct log_end *end)
 	assert(__ham_func4(NULL, "atmiq", 5) == checksum_of((const uint8_t *)"atmiq", 5));	/* links it in */
 	db_env_set_func_write(write_checked);
 	db_env_set_func_pwrite(pwrite_checked);
+	db_env_set_func_pread(pread_checked);
 	db_env_set_func_fsync(flush_checked);
 	env->panicked = false;
 	env->room = (struct room){ 0 };
@@ -263,14 +286,15 @@ env_open(struct qspace *qs, bool create, struct log_end *end)
 		return env_error(qs, N_TABLES, "open", rc);
 	env->e->app_private = qs;
 	env->e->set_errcall(env->e, say_db_error);
-	if ((rc = cache_set(env->e, cache_bytes(&qs->params))) != 0 ||
-	    (rc = env->e->set_app_dispatch(env->e, log_dispatch)) != 0 ||
-	    (rc = env->e->set_lg_max(env->e, (uint32_t)qs->log_bytes)) != 0 ||
-	    (rc = env->e->set_lg_bsize(env->e, LOG_BUFFER)) != 0 ||
-	    (rc = env->e->log_set_config(env->e, DB_LOG_AUTO_REMOVE, 1)) != 0 ||
-	    (rc = env->e->open(env->e, qs->dir,
-		 DB_CREATE | DB_RECOVER | DB_PRIVATE | DB_THREAD | DB_INIT_TXN | DB_INIT_LOG | DB_INIT_MPOOL, 0600)) !=
-		0)
+	if ((rc = cache_set(env->e, cache_bytes(&qs->params))) == 0 &&
+	    (rc = env->e->set_app_dispatch(env->e, log_dispatch)) == 0 &&
+	    (rc = env->e->set_lg_max(env->e, (uint32_t)qs->log_bytes)) == 0 &&
+	    (rc = env->e->set_lg_bsize(env->e, LOG_BUFFER)) == 0 &&
+	    (rc = env->e->log_set_config(env->e, DB_LOG_AUTO_REMOVE, 1)) == 0)
+		rc = env->e->open(env->e, qs->dir,
+		    DB_CREATE | DB_RECOVER | DB_PRIVATE | DB_THREAD | DB_INIT_TXN | DB_INIT_LOG | DB_INIT_MPOOL, 0600);
+	log_zeroes_forget();
+	if (rc != 0)
 		return recovery_failed(qs, rc);
 	if (!create && (rc = log_check_end(qs)) != 0)
 		return rc;
@@ -349,8 +373,10 @@ table_put(struct qspace *qs, enum table t, bool np, const void *k, size_t kn, co
 	DB *db = table_of(qs, t, np);
 	int rc = batch_write(qs, np);
 
+	looking = true;
 	if (rc == 0 && (rc = db->put(db, qs->batch.txn[np], &key, &val, 0)) != 0)
 		rc = batch_dead(qs, env_error(qs, t, "put", rc));
+	looking = false;
 	return rc;
 }
 
@@ -361,8 +387,10 @@ table_del(struct qspace *qs, enum table t, bool np, const void *k, size_t kn)
 	DB *db = table_of(qs, t, np);
 	int rc = batch_write(qs, np);
 
+	looking = true;
 	if (rc == 0 && (rc = db->del(db, qs->batch.txn[np], &key, 0)) != 0 && rc != DB_NOTFOUND)
 		rc = batch_dead(qs, env_error(qs, t, "delete", rc));
+	looking = false;
 	return rc;
 }
 
@@ -377,7 +405,9 @@ table_get(struct qspace *qs, enum table t, bool np, const void *k, size_t kn, vo
 	*vn = 0;
 	if (db == NULL)		/* no memory was set aside for non-persistent messages */
 		return DB_NOTFOUND;
+	looking = true;
 	rc = db->get(db, qs->batch.txn[np], &key, &val, 0);
+	looking = false;
 	*vn = val.size;
 	return rc == 0 || rc == DB_NOTFOUND ? rc : batch_dead(qs, env_error(qs, t, "get", rc));
 }
@@ -388,8 +418,11 @@ table_get_alloc(struct qspace *qs, enum table t, bool np, const void *k, size_t 
 	DBT key = { .data = (void *)(uintptr_t)k, .size = (uint32_t)kn };
 	DBT val = { .flags = DB_DBT_MALLOC };
 	DB *db = table_of(qs, t, np);
-	int rc = db->get(db, qs->batch.txn[np], &key, &val, 0);
+	int rc;
 
+	looking = true;
+	rc = db->get(db, qs->batch.txn[np], &key, &val, 0);
+	looking = false;
 	*v = rc == 0 ? val.data : NULL;
 	*vn = val.size;
 	return rc == 0 || rc == DB_NOTFOUND ? rc : batch_dead(qs, env_error(qs, t, "get", rc));
@@ -401,8 +434,11 @@ static int
 walk_get(struct qspace *qs, struct walk *w, const void *from, size_t n, uint32_t how)
 {
 	DBT key = { .data = (void *)(uintptr_t)from, .size = (uint32_t)n }, val = { 0 };
-	int rc = w->c->get(w->c, &key, &val, how);
+	int rc;
 
+	looking = true;
+	rc = w->c->get(w->c, &key, &val, how);
+	looking = false;
 	qs->counts.steps++;
 	w->k = key.data;
 	w->kn = key.size;
@@ -457,7 +493,10 @@ walk_next(struct qspace *qs, struct walk *w)
 		return walk_get(qs, w, NULL, 0, DB_NEXT);
 	if (walk_take(qs, w))
 		return 0;
-	if ((rc = w->c->get(w->c, &key, &w->many, DB_NEXT | DB_MULTIPLE_KEY)) == 0) {
+	looking = true;
+	rc = w->c->get(w->c, &key, &w->many, DB_NEXT | DB_MULTIPLE_KEY);
+	looking = false;
+	if (rc == 0) {
 		DB_MULTIPLE_INIT(w->at, &w->many);
 		return walk_take(qs, w) ? 0 : DB_NOTFOUND;
 	}

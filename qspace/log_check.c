@@ -12,12 +12,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "qspace_impl.h"
 
 #define LOG_MAGIC 0x040988u		/* Berkeley DB's, behind the 12 bytes that begin every record */
-enum { MAGIC_AT = 12, PAGES_LOOKED_AT = 256 };
+enum { MAGIC_AT = 12, LAST_PAGE_AT = 32,	/* of a table's first page */
+	PAGES_LOOKED_AT = 256 };
 
 static int	/* of the first and last log file; 0: there is none */
 log_numbers(const char *dir, unsigned long *first, unsigned long *last)
@@ -146,22 +148,40 @@ table_opens(const char *path)
 	return opens;
 }
 
-/* Recovery does not say which table it could not open. */
+static bool	/* It ends before the last page that its first one knows of.  Only asked when recovery failed. */
+table_is_cut_off(const char *path)
+{
+	uint32_t last;
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool cut = fd != -1 && fstat(fd, &st) == 0 && pread(fd, &last, sizeof last, LAST_PAGE_AT) == (ssize_t)sizeof last &&
+	    st.st_size / ENV_PAGE <= (off_t)last;
+
+	if (fd != -1)
+		close(fd);
+	return cut;
+}
+
+/* Recovery does not say which table it could not open, or use. */
 static void
 tables_tell(struct qspace *qs)
 {
 	struct dirent *e;
 	char path[4400], text[4420];
 	DIR *d = opendir(qs->dir);
+	bool opens;
 
 	while (d != NULL && (e = readdir(d)) != NULL) {
 		size_t n = strlen(e->d_name);
 
 		snprintf(path, sizeof path, "%s/%s", qs->dir, e->d_name);
-		if (n < 3 || strcmp(e->d_name + n - 3, ".db") != 0 || table_opens(path))
+		if (n < 3 || strcmp(e->d_name + n - 3, ".db") != 0)
+			continue;
+		opens = table_opens(path);
+		if (opens && !table_is_cut_off(path))
 			continue;
 		qs->env.trouble[0] = '\0';
-		snprintf(text, sizeof text, "%s is damaged", path);
+		snprintf(text, sizeof text, "%s is %s", path, opens ? "cut off" : "damaged");
 		env_trouble(qs, text);
 		ulog("QM_CAT:1350: ERROR: queue space %s: table %s: put back the whole directory, logs and tables, from one "
 		    "backup, or destroy the space and create it anew", qs->params.name, path);

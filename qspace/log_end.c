@@ -115,13 +115,36 @@ is_record(const struct file *f, size_t at, uint32_t prev, struct head *h)
 	return h->prev == prev && sum_is_right(f, at, h) && (at != 0 || u32_at(f->p + HEAD) == LOG_MAGIC);
 }
 
+enum { PIECE = 256 << 10 };
+
+static int	/* Where its last byte that is not 0 ends.  Most of a file may be zeroes: they are read through a small piece of memory. */
+used_find(int fd, size_t size, size_t *used)
+{
+	static const uint8_t zeroes[PIECE];
+	uint8_t *piece = malloc(PIECE);
+	size_t n = 0;
+	int e = piece == NULL ? ENOMEM : 0;
+
+	for (*used = size; e == 0 && *used > 0; *used -= n) {
+		n = (*used - 1) % PIECE + 1;
+		errno = EIO;
+		if (pread(fd, piece, n, (off_t)(*used - n)) != (ssize_t)n)
+			e = errno;
+		else if (memcmp(piece, zeroes, n) != 0)
+			break;
+	}
+	while (e == 0 && *used > 0 && piece[--n] == 0)
+		--*used;
+	free(piece);
+	return e;
+}
+
 static int	/* All of it; 0, or an errno. */
 file_read(const char *dir, uint32_t no, struct file *f)
 {
 	char path[4200];
 	struct stat st;
-	size_t got = 0;
-	ssize_t n = 0;
+	ssize_t n;
 	int fd, e = 0;
 
 	*f = (struct file){ .no = no };
@@ -132,17 +155,16 @@ file_read(const char *dir, uint32_t no, struct file *f)
 		e = errno;
 	else if (st.st_size > UINT32_MAX)
 		e = EFBIG;
-	else if ((f->p = malloc((size_t)st.st_size + 1)) == NULL)
+	else if ((f->p = calloc(1, (size_t)st.st_size + 1)) == NULL)	/* what is not read takes no memory */
 		e = ENOMEM;
-	else
-		while (got < (size_t)st.st_size && (n = pread(fd, f->p + got, (size_t)st.st_size - got, (off_t)got)) > 0)
-			got += (size_t)n;
-	if (n < 0)
-		e = errno;
+	else if ((e = used_find(fd, (size_t)st.st_size, &f->used)) == 0)
+		f->n = (size_t)st.st_size;
+	for (size_t got = 0; e == 0 && got < f->used; got += (size_t)n) {
+		errno = EIO;
+		if ((n = pread(fd, f->p + got, f->used - got, (off_t)got)) <= 0)
+			e = errno;
+	}
 	close(fd);
-	f->n = f->used = got;
-	while (f->used > 0 && f->p[f->used - 1] == 0)
-		f->used--;
 	return e;
 }
 
@@ -280,6 +302,43 @@ judge(struct qspace *qs, const struct file *f, const struct reading *r, struct l
 	return file_clear(qs->dir, f, from);
 }
 
+/* --- Berkeley DB writes zeroes from the end of the log to the end of its file at each start: they are there --- */
+
+static _Thread_local struct { dev_t dev; ino_t ino; off_t from; } zeroed;	/* ino 0: nothing */
+
+static void
+zeroes_are_from(const char *dir, struct lsn from)
+{
+	char path[4200];
+	struct stat st;
+
+	snprintf(path, sizeof path, "%s/log.%010" PRIu32, dir, from.file);
+	zeroed.ino = 0;
+	if (stat(path, &st) != 0)
+		return;
+	zeroed.dev = st.st_dev;
+	zeroed.ino = st.st_ino;
+	zeroed.from = from.offset;
+}
+
+void
+log_zeroes_forget(void)
+{
+	zeroed.ino = 0;
+}
+
+bool
+log_zeroes_pass(int fd, const uint8_t *p, size_t n)
+{
+	struct stat st;
+	off_t at;
+
+	if (zeroed.ino == 0 || n == 0 || p[0] != 0 || memcmp(p, p + 1, n - 1) != 0 || fstat(fd, &st) != 0 ||
+	    st.st_ino != zeroed.ino || st.st_dev != zeroed.dev || (at = lseek(fd, 0, SEEK_CUR)) < zeroed.from)
+		return false;
+	return lseek(fd, (off_t)n, SEEK_CUR) == at + (off_t)n;
+}
+
 static int	/* A log file is made, and written to later: the end may be in the one before. */
 last_written(struct qspace *qs, uint32_t first, uint32_t *last)
 {
@@ -322,6 +381,8 @@ log_find_end(struct qspace *qs, uint32_t first, uint32_t last, struct log_end *o
 		free(f.p);
 		f.p = NULL;
 	}
+	if (e == 0 && out->sound)
+		zeroes_are_from(qs->dir, r.end);
 	out->end = r.end;
 	out->mark = r.last_mark;
 	out->committed = r.committed;

@@ -207,6 +207,10 @@ struct log_end {
 	bool committed;		/* that one's commit is there */
 };
 int log_find_end(struct qspace *qs, uint32_t first, uint32_t last, struct log_end *out);	/* 0, or an errno: reading out->end.file */
+/* While this thread opens the space that log_find_end() was called for: a write of zeroes where there are some is passed over,
+ * true. */
+bool log_zeroes_pass(int fd, const uint8_t *p, size_t n);
+void log_zeroes_forget(void);
 int log_mark(struct qspace *qs);	/* in the batch, before its commit */
 int log_dispatch(DB_ENV *e, DBT *rec, DB_LSN *lsn, db_recops op);
 

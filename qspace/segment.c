@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <utlist.h>
 
 #include "qspace_impl.h"
@@ -30,6 +31,7 @@ enum {
 
 struct segment {
 	uint32_t no;
+	bool stored;			/* the table `space` knows of it: its file is not made anew */
 	DB *db;				/* NULL: not opened yet */
 	int64_t records, weight;	/* alive */
 	int64_t reserved;		/* bytes of the file whose blocks are allocated */
@@ -95,7 +97,7 @@ segment_open(struct qspace *qs, bool np, struct segment *s)
 		return 0;
 	}
 	segment_name(name, sizeof name, np, s->no);
-	if ((rc = env_db_open(qs, name, DB_HEAP, np, true, &s->db)) != 0)
+	if ((rc = env_db_open(qs, name, DB_HEAP, np, !s->stored, &s->db)) != 0)
 		return batch_dead(qs, rc);
 	DL_APPEND(qs->env.seg[np].open, s);
 	qs->env.seg[np].n_open++;
@@ -130,6 +132,16 @@ segment_touch(struct qspace *qs, struct segment *s)
 
 /* --- all of them --- */
 
+static int	/* A file that somebody removed. */
+segment_is_there(struct qspace *qs, const struct segment *s)
+{
+	char name[32], path[4200];
+
+	segment_name(name, sizeof name, false, s->no);
+	snprintf(path, sizeof path, "%s/%s", qs->dir, name);
+	return access(path, F_OK) == 0 ? 0 : env_error_at(qs, name, "open", errno);
+}
+
 int
 segments_load(struct qspace *qs)
 {
@@ -151,6 +163,9 @@ segments_load(struct qspace *qs)
 		}
 		s->records = (int64_t)get64(w.v + 1);
 		s->weight = (int64_t)get64(w.v + 9);
+		s->stored = true;
+		if ((rc = segment_is_there(qs, s)) != 0)
+			break;
 	}
 	walk_end(qs, &w);
 	return rc == DB_NOTFOUND ? 0 : rc;

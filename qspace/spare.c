@@ -27,7 +27,7 @@
 #include "qspace_impl.h"
 
 enum { SPARES = 2, CHUNK = 256 << 10, SYNC_EVERY = 4 << 20, CHECKPOINT_KB = 30 << 10,
-	FAR_AHEAD = 2  /* log files */, CATCH_UP_MS = 5, TRY_AGAIN_S = 1, ASK_EVERY_US = 1000000 };
+	FIRST_AFTER_MS = 300, FAR_AHEAD = 2  /* log files */, CATCH_UP_MS = 5, TRY_AGAIN_S = 1, ASK_EVERY_US = 1000000 };
 
 struct keeper {
 	char dir[4096];
@@ -207,14 +207,21 @@ spares_check(struct keeper *k)	/* What an earlier run left: whole spares are kep
 {
 	char path[4200];
 	struct stat st;
+	int64_t left;
+	int n = 0;
 
 	snprintf(path, sizeof path, "%s/spare.new", k->dir);
 	(void)unlink(path);
 	for (int i = 1; i <= SPARES; i++) {
 		spare_path(path, sizeof path, k->dir, strlen(k->dir), i);
-		if (stat(path, &st) == 0 && st.st_size != (off_t)k->log_bytes)
+		if (stat(path, &st) != 0)
+			continue;
+		if (st.st_size != (off_t)k->log_bytes)
 			(void)unlink(path);
+		else
+			n++;
 	}
+	k->without = n == 0 && (left = disk_free(k->dir)) != -1 && left < (int64_t)k->log_bytes;
 }
 
 static bool	/* all are there */
@@ -241,7 +248,14 @@ maker_run(void *arg)
 	bool all;
 
 	(void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += FIRST_AFTER_MS * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&k->lock);
+	/* Who opens the space for one command has closed it by then. */
+	while (!k->stop && k->rolled == 0 && pthread_cond_timedwait(&k->wake, &k->lock, &until) != ETIMEDOUT)
+		;
 	while (!k->stop) {
 		seen = k->rolled;
 		seen_done = k->checkpoints;

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "given_space.h"
 #include "qspace_impl.h"
@@ -373,8 +374,9 @@ static struct given_space *
 given_base(void)
 {
 	struct given_space *g = given_space(NULL);
-	static char mb[1 << 20];
-	struct qmsg_in in = text("");
+	static char mb[(1 << 20) - 64];
+	DBT rec = { .data = mb, .size = sizeof mb };
+	DB_LSN at;
 
 	for (int q = 0; q < N_QUEUES; q++) {
 		struct queue_params p = q == Q_PRIO ? queue_of(queue_names[q], QC_PRIORITY, QC_FIFO, 0, 0) :
@@ -385,17 +387,15 @@ given_base(void)
 	qspace_close(g->qs);
 	sh("sed -i 's/^log_bytes .*/log_bytes 1048576/; /^check/d' %s.d/QS/SPACE; rm -f %s.d/QS/spare.*", g->device, g->device);
 	given_open(g);
-	in.body = mb;
-	in.body_len = sizeof mb;
-	for (int i = 0; i < 10; i++) {		/* to the end of the first log file, of 16 MB */
-		struct qmsg *m;
-		CU_ASSERT_EQUAL(put_in(g, NULL, "orders", in, NULL), 0);
-		CU_ASSERT_EQUAL(take(g, NULL, "orders", NULL, &m), 0);
-		qmsg_free(m);
-	}
+	memcpy(mb, &(uint32_t){ 10000 }, 4);	/* as a mark begins: recovery passes it by */
+	for (int i = 0; i < 16; i++)		/* to the end of the first log file, of 16 MB */
+		CU_ASSERT_EQUAL_FATAL(g->qs->env.e->log_put(g->qs->env.e, &at, &rec, DB_FLUSH), 0);
+	reopen(g);				/* the first log file goes */
 	qspace_close(g->qs);
 	g->qs = NULL;
-	sh("cp -r %s.d/QS %s/base", g->device, g->dir);
+	sh("rm -f %s.d/QS/spare.*; cp -r %s.d/QS %s/base", g->device, g->device, g->dir);
+	if (getenv("FAULT_SHOW"))
+		sh("ls -l %s/base >&2", g->dir);
 	return g;
 }
 
@@ -492,11 +492,24 @@ story_with_fault(struct given_space *g, int at, int error, bool on)
 
 static struct given_space *base;
 
+static unsigned	/* another one each run; FAULT_SEED gives it */
+unit_seed(void)
+{
+	static unsigned seed;
+	const char *given = getenv("FAULT_SEED");
+
+	if (seed == 0) {
+		seed = given != NULL ? (unsigned)atoi(given) : (unsigned)(time(NULL) ^ getpid()) % 99991 + 1;
+		printf("(FAULT_SEED=%u) ", seed);
+	}
+	return seed;
+}
+
 static void	/* All places, or with short tests some of them. */
 each_place(int error, bool on)
 {
 	const char *one = getenv("FAULT_AT");		/* to look at one */
-	int step = getenv("TEST_LONG") != NULL ? 1 : 131, at = getenv("TEST_LONG") != NULL ? 0 : 5 * (error & 7) + on;
+	int step = getenv("TEST_LONG") != NULL ? 1 : 131, at = (int)(unit_seed() % (unsigned)step);
 
 	if (base == NULL)
 		base = given_base();
@@ -507,8 +520,7 @@ each_place(int error, bool on)
 	while (story_with_fault(base, at, error, on))
 		at += step;
 	CU_ASSERT_TRUE(at > 60);
-	if (step == 1)
-		printf("(%d places) ", at);
+	printf("(%d of %d places) ", at / step, at);
 }
 
 /* --- damage of the log, and writes that were torn --- */
@@ -750,6 +762,151 @@ a_damaged_page_is_never_served(void)
 			}
 }
 
+/* --- larger damage: many pages, whole files --- */
+
+enum { MANY = 3000, BATCH = 50 };
+
+static void	/* MANY messages over a tree of several levels and some log files: DIR/many, killed; DIR/many_closed, closed */
+given_many(struct given_space *g)
+{
+	char body[1000];
+	struct qmsg_in in = { 0 };
+	uint8_t id[TMMSGIDLEN];
+
+	go_to(g, "base");
+	in.type = "STRING";
+	in.subtype = "";
+	in.has_body = true;
+	in.body = body;
+	for (int i = 0; i < MANY;) {
+		begin(g);
+		for (int k = 0; k < BATCH; k++, i++) {
+			in.body_len = (size_t)snprintf(body, sizeof body, "%-900d", i) + 1;
+			CU_ASSERT_EQUAL_FATAL(qspace_enqueue(g->qs, NULL, "orders", &in, id), 0);
+		}
+		commit(g);
+	}
+	keeper_checkpoints_end(g->qs->env.keeper);
+	sh("rm -rf %s/many; cp -r %s/QUE.d/QS %s/many; rm -f %s/many/spare.*", g->dir, g->dir, g->dir, g->dir);
+	CU_ASSERT_EQUAL(keeper_checkpoints(g->qs->env.keeper, g->qs->env.e, "QS"), 0);
+	qspace_close(g->qs);
+	g->qs = NULL;
+	sh("rm -rf %s/many_closed; cp -r %s/QUE.d/QS %s/many_closed; rm -f %s/many_closed/spare.*", g->dir, g->dir, g->dir, g->dir);
+}
+
+static const char *	/* as used_after(), in batches; a message less is told at the latest when the others are gone */
+many_after(struct given_space *g, const char *file, int *taken)
+{
+	char *why = NULL;
+	int failed = 0, rc = 0;
+	bool skipped = false;
+
+	*taken = 0;
+	if (qspace_open(g->device, "QS", NULL, &g->qs, &why) != 0) {
+		bool named = why != NULL && strstr(why, file) != NULL;
+		if (!named)
+			fprintf(stderr, "%s: %s\n", file, why);
+		free(why);
+		return named ? "refused" : NULL;
+	}
+	for (int i = 0, next = 0; i < 2 * MANY / BATCH && failed < 3; i++) {
+		int got = 0;
+
+		if (qspace_batch_begin(g->qs) != 0) {
+			failed++;
+			continue;
+		}
+		for (rc = 0; got < BATCH && rc == 0; got += rc == 0) {
+			struct qmsg *m;
+			int n;
+
+			if ((rc = qspace_dequeue(g->qs, NULL, "orders", NULL, &m)) != 0)
+				break;
+			n = atoi((const char *)m->body);
+			skipped |= n != next;
+			if (n < next || m->body_len != 901)
+				return NULL;
+			next = n + 1;
+			qmsg_free(m);
+		}
+		if ((rc == 0 || rc == QMENOMSG) && qspace_batch_commit(g->qs) == 0) {
+			*taken += got;
+			if (rc == QMENOMSG)
+				return *taken == MANY && !skipped ? "unharmed" : NULL;
+			continue;
+		}
+		next -= got;
+		qspace_batch_abort(g->qs);
+		failed++;
+	}
+	return failed >= 3 ? "told" : NULL;
+}
+
+static void
+many_from(struct given_space *g, const char *copy)
+{
+	sh("rm -rf %s/QUE.d/QS && cp -r %s/%s %s/QUE.d/QS", g->dir, g->dir, copy, g->dir);
+}
+
+static void
+many_verdict(struct given_space *g, const char *file, const char *how, const char *must)
+{
+	int taken;
+	const char *what = many_after(g, file, &taken);
+
+	qspace_close(g->qs);
+	g->qs = NULL;
+	CU_ASSERT_PTR_NOT_NULL(what);
+	if (must != NULL && what != NULL)
+		CU_ASSERT_STRING_EQUAL(what, must);
+	if (getenv("FAULT_SHOW") || what == NULL || (must != NULL && strcmp(must, what) != 0))
+		fprintf(stderr, "%s, %s: %s (%d taken)\n", file, how, what == NULL ? "WRONG" : what, taken);
+}
+
+static void	/* Pages of a tree of levels, and of a long heap. */
+any_page_of_many(void)
+{
+	static const char *const files[] = { "order.db", "messages.1.db" };
+	long step = getenv("TEST_LONG") != NULL ? 1 : getenv("FAULT_STEP") ? atol(getenv("FAULT_STEP")) : 97;
+	char path[160], how[60];
+
+	if (base == NULL)
+		base = given_base();
+	given_many(base);
+	for (size_t f = 0; f < 2; f++)
+		for (long at = (long)(unit_seed() % (unsigned)step); ; at += f == 0 ? step / 4 + 1 : 2 * step) {
+			many_from(base, "many_closed");
+			snprintf(path, sizeof path, "%s/QUE.d/QS/%s", base->dir, files[f]);
+			if (!page_damage(path, at / N_DAMAGES, (int)(at % N_DAMAGES)))
+				break;
+			snprintf(how, sizeof how, "page %ld, damage %ld", at / N_DAMAGES, at % N_DAMAGES);
+			many_verdict(base, files[f], how, NULL);
+		}
+}
+
+static void	/* A table that is not there, or is cut off: no message less in silence. */
+a_table_is_removed_or_cut_off(void)
+{
+	static const char *const files[] = { "order.db", "messages.1.db", "queues.db", "space.db", "delayed.db", "expiry.db",
+		"corrid.db", "alias.db", "parts.db", "branches.db", "decisions.db" };
+
+	if (base == NULL)
+		base = given_base();
+	given_many(base);
+	for (int killed = 0; killed < 2; killed++)
+		for (size_t f = 0; f < sizeof files / sizeof files[0]; f++) {
+			many_from(base, killed ? "many" : "many_closed");
+			sh("rm %s/QUE.d/QS/%s", base->dir, files[f]);
+			many_verdict(base, files[f], killed ? "removed after a kill" : "removed", "refused");
+			many_from(base, killed ? "many" : "many_closed");
+			sh(": > %s/QUE.d/QS/%s", base->dir, files[f]);
+			many_verdict(base, files[f], killed ? "emptied after a kill" : "emptied", "refused");
+			many_from(base, killed ? "many" : "many_closed");
+			sh("truncate -s 4096 %s/QUE.d/QS/%s", base->dir, files[f]);
+			many_verdict(base, files[f], killed ? "cut off after a kill" : "cut off", NULL);
+		}
+}
+
 static void once_eio(void) { each_place(EIO, false); }
 static void eio_from_then_on(void) { each_place(EIO, true); }
 static void once_enospc(void) { each_place(ENOSPC, false); }
@@ -768,6 +925,8 @@ main(void)
 		UNIT(a_flipped_byte_of_the_log_is_told_by_place),
 		UNIT(a_torn_write_is_no_damage),
 		UNIT(a_damaged_page_is_never_served),
+		UNIT(any_page_of_many),
+		UNIT(a_table_is_removed_or_cut_off),
 	};
 	int rc;
 
