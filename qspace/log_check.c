@@ -2,8 +2,8 @@
  * log_check - is the log there that the tables rest on?
  *
  * Recovery takes what it finds: where the log ends too early, it ends there; where there is none, it begins a new one.
- * What was acknowledged would be missing without a word.  So a space whose log is not there, has no beginning, or ends
- * before what its own tables know of, is not opened; and the trouble that Berkeley DB has with the log itself is told
+ * What was acknowledged would be missing without a word.  So a space whose log is not there, has no beginning, lacks the file
+ * that was begun last or the one that recovery begins with, or ends before what its own tables know of, is not opened; and the trouble that Berkeley DB has with the log itself is told
  * with the file's name and a way out.
  */
 #include <dirent.h>
@@ -57,13 +57,43 @@ log_bad(struct qspace *qs, unsigned long number, const char *what)
 	    "directory, logs and tables, from one backup, or destroy the space and create it anew", qs->params.name, text);
 }
 
+static int	/* Is the file there that was begun last, and all of it? */
+last_is_whole(struct qspace *qs, unsigned long first)
+{
+	char path[4200], what[120];
+	struct log_last l;
+	struct stat st;
+
+	if (!log_last_read(qs->dir, &l) || l.no < first)	/* later ones could not be written down, and it was removed */
+		return 0;
+	snprintf(path, sizeof path, "%s/log.%010" PRIu32, qs->dir, l.no);
+	if (stat(path, &st) != 0) {
+		log_bad(qs, l.no, errno == ENOENT ? "is missing" : strerror(errno));
+		return errno == ENOENT ? QMESYSTEM : QMEOS;
+	}
+	if (st.st_size >= (off_t)l.bytes)
+		return 0;
+	snprintf(what, sizeof what, "is cut off at byte %lld of %" PRIu32, (long long)st.st_size, l.bytes);
+	log_bad(qs, l.no, what);
+	return QMESYSTEM;
+}
+
+static int	/* Is all there that recovery begins with?  It would go on with what it finds. */
+first_is_there(struct qspace *qs, unsigned long first, const struct log_end *end)
+{
+	if (first == 1 || (end->needs.file != 0 && end->needs.file >= first))
+		return 0;
+	log_bad(qs, end->needs.file != 0 ? end->needs.file : first - 1, "is missing");
+	return QMESYSTEM;
+}
+
 int
 log_check_begin(struct qspace *qs, struct log_end *end)
 {
 	char path[4200], what[200];
 	unsigned long first, last;
 	uint32_t magic = 0;
-	int fd, e;
+	int fd, e, rc;
 
 	*end = (struct log_end){ .sound = true };
 	if (log_numbers(qs->dir, &first, &last) != 0)
@@ -84,6 +114,8 @@ log_check_begin(struct qspace *qs, struct log_end *end)
 		log_bad(qs, first, "is damaged: its beginning is missing");
 		return QMESYSTEM;
 	}
+	if ((rc = last_is_whole(qs, first)) != 0)
+		return rc;
 	if ((e = log_find_end(qs, (uint32_t)first, (uint32_t)last, end)) != 0) {
 		snprintf(what, sizeof what, "cannot be read or written: %s", strerror(e));
 		log_bad(qs, end->end.file, what);
@@ -93,10 +125,22 @@ log_check_begin(struct qspace *qs, struct log_end *end)
 		ulog("QM_CAT:1364: INFO: queue space %s: the last write to %s/log.%010" PRIu32 " was cut off at byte %" PRIu32
 		    " and was never acknowledged", qs->params.name, qs->dir, end->end.file, end->end.offset);
 	if (end->sound)
-		return 0;
+		return first_is_there(qs, first, end);
 	snprintf(what, sizeof what, "is damaged at byte %" PRIu32, end->end.offset);
 	log_bad(qs, end->end.file, what);
 	return QMESYSTEM;
+}
+
+static void	/* A space of an earlier release, or the disk was full: from now on it is known. */
+last_write_down(const struct qspace *qs, uint32_t no)
+{
+	struct log_last l;
+	char path[4200];
+	struct stat st;
+
+	snprintf(path, sizeof path, "%s/log.%010" PRIu32, qs->dir, no);
+	if ((!log_last_read(qs->dir, &l) || l.no < no) && stat(path, &st) == 0 && st.st_size <= UINT32_MAX)
+		log_last_write(qs->dir, (struct log_last){ no, (uint32_t)st.st_size });
 }
 
 /* Every change of a page is in the log before the page is on disk, and its number is in the page's first eight bytes. */
@@ -129,6 +173,8 @@ log_check_end(struct qspace *qs)
 	    PRIu32 ", byte %" PRIu32, st->st_cur_offset, table_name(T_SPACE), file, offset);
 	if (past)
 		log_bad(qs, st->st_cur_file, text);
+	else
+		last_write_down(qs, st->st_cur_file);
 	free(st);
 	return past ? QMESYSTEM : 0;
 }

@@ -30,8 +30,8 @@
 
 #define LOG_MAGIC 0x040988u
 static const char MARK[8] = "atmiqMK1";	/* no NUL ends it */
-enum { HEAD = 12, FIRST = HEAD + 16, SECTOR = 512, MARK_TYPE = 10000, COMMIT_TYPE = 10, MARK_MAGIC_AT = 16,
-	MARK_BYTES = MARK_MAGIC_AT + 8 + 8, OPCODE_AT = 16, TXN_COMMIT = 1 };
+enum { HEAD = 12, FIRST = HEAD + 16, SECTOR = 512, MARK_TYPE = 10000, COMMIT_TYPE = 10, CHECKPOINT_TYPE = 11, MARK_MAGIC_AT = 16,
+	MARK_BYTES = MARK_MAGIC_AT + 8 + 8, OPCODE_AT = 16, TXN_COMMIT = 1, NEEDS_AT = 16 };
 
 struct file { uint8_t *p; size_t n, used; uint32_t no; };	/* used: up to the last byte that is not 0 */
 struct head { uint32_t prev, len, sum; };
@@ -170,7 +170,7 @@ file_read(const char *dir, uint32_t no, struct file *f)
 
 /* --- reading on from record to record --- */
 
-struct reading { struct lsn end, last_mark; bool committed; uint32_t last; };	/* last: offset of the last record */
+struct reading { struct lsn end, last_mark, needs; bool committed; uint32_t last; };	/* last: offset of the last record */
 
 static void
 file_walk(const struct file *f, struct reading *r)
@@ -187,6 +187,8 @@ file_walk(const struct file *f, struct reading *r)
 			continue;
 		if (type == COMMIT_TYPE && u32_at(f->p + at + HEAD + OPCODE_AT) == TXN_COMMIT)
 			r->committed = true;
+		if (type == CHECKPOINT_TYPE && h.len >= HEAD + NEEDS_AT + 8)
+			r->needs = (struct lsn){ u32_at(f->p + at + HEAD + NEEDS_AT), u32_at(f->p + at + HEAD + NEEDS_AT + 4) };
 		if (mark_read(f, at, &names)) {
 			r->last_mark = (struct lsn){ f->no, (uint32_t)at };
 			r->committed = false;
@@ -386,5 +388,6 @@ log_find_end(struct qspace *qs, uint32_t first, uint32_t last, struct log_end *o
 	out->end = r.end;
 	out->mark = r.last_mark;
 	out->committed = r.committed;
+	out->needs = r.needs;
 	return e;
 }

@@ -205,6 +205,7 @@ struct log_end {
 	struct lsn end;
 	struct lsn mark;	/* the last batch that is in the log; 0: none */
 	bool committed;		/* that one's commit is there */
+	struct lsn needs;	/* where the last checkpoint in it says that recovery begins; 0: it has none */
 };
 int log_find_end(struct qspace *qs, uint32_t first, uint32_t last, struct log_end *out);	/* 0, or an errno: reading out->end.file */
 /* While this thread opens the space that log_find_end() was called for: a write of zeroes where there are some is passed over,
@@ -213,6 +214,12 @@ bool log_zeroes_pass(int fd, const uint8_t *p, size_t n);
 void log_zeroes_forget(void);
 int log_mark(struct qspace *qs);	/* in the batch, before its commit */
 int log_dispatch(DB_ENV *e, DBT *rec, DB_LSN *lsn, db_recops op);
+
+/* --- log_last.c --- */
+
+struct log_last { uint32_t no, bytes; };
+bool log_last_read(const char *dir, struct log_last *l);	/* false: not known */
+void log_last_write(const char *dir, struct log_last l);	/* that file is durably there.  What fails is as if it were not known */
 
 /* --- log_check.c --- */
 

@@ -5,7 +5,7 @@
  * creates log.NNNNNNNNNN with open(O_CREAT) through a function that db_env_set_func_open() lets us replace, for the
  * whole process: it looks for spare.1 or spare.2 in the directory of the file that is being created, moves it into
  * place and wakes that directory's keeper.  Zeroes after the last record read as end of log, so recovery and the
- * db5.3_* tools need not know.  Without a spare an ordinary, growing log file is made.
+ * db5.3_* tools need not know.  Without a spare a log file of that size is made that has no blocks yet.
  *
  * A keeper has two threads: one makes spares at low priority, one asks for a checkpoint whenever a log file was begun
  * (Berkeley DB does nothing until CHECKPOINT_KB of log have been written since the last).  On a full disk one is asked
@@ -59,19 +59,6 @@ spare_path(char *to, size_t size, const char *dir, size_t dir_len, int number)
 	snprintf(to, size, "%.*s/spare.%d", (int)dir_len, dir, number);
 }
 
-static void
-sync_dir(const char *dir, size_t len)
-{
-	char path[4096];
-	int fd;
-
-	snprintf(path, sizeof path, "%.*s", (int)len, dir);
-	if ((fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) != -1) {
-		(void)fsync(fd);
-		close(fd);
-	}
-}
-
 static int
 spare_fill(int fd, size_t bytes, const atomic_bool *stop)
 {
@@ -121,10 +108,11 @@ spare_make(const char *dir, int number, size_t bytes, const atomic_bool *stop)
 
 /* --- the hook --- */
 
-static void
+static size_t	/* how long its log files are; 0: nobody keeps that directory */
 keeper_rolled(const char *dir, size_t len)
 {
 	struct keeper *k;
+	size_t log_bytes = 0;
 
 	pthread_mutex_lock(&keepers_lock);
 	DL_FOREACH(keepers, k)
@@ -133,8 +121,10 @@ keeper_rolled(const char *dir, size_t len)
 			k->rolled++;
 			pthread_cond_broadcast(&k->wake);
 			pthread_mutex_unlock(&k->lock);
+			log_bytes = k->log_bytes;
 		}
 	pthread_mutex_unlock(&keepers_lock);
+	return log_bytes;
 }
 
 void
@@ -169,29 +159,51 @@ keeper_log_failures(const struct keeper *k)
 	return k == NULL ? 0 : k->log_failures;
 }
 
+static void	/* It gets its full size, and is durably there, before LAST_LOG says so (log_last.c). */
+log_begun(const char *path, const char *slash, int fd, size_t log_bytes)
+{
+	char dir[4096];
+	struct log_last l;
+	struct stat st;
+
+	snprintf(dir, sizeof dir, "%.*s", (int)(slash - path), path);
+	dir_sync(dir);
+	if (fstat(fd, &st) != 0)
+		return;
+	if (st.st_size < (off_t)log_bytes && (fault_at(fd, 0) != 0 || ftruncate(fd, (off_t)log_bytes) != 0 ||
+		fsync(fd) != 0 || fstat(fd, &st) != 0))
+		return;
+	if (log_last_read(dir, &l) && l.no >= strtoul(slash + 5, NULL, 10))
+		return;
+	if (st.st_size <= UINT32_MAX)
+		log_last_write(dir, (struct log_last){ (uint32_t)strtoul(slash + 5, NULL, 10), (uint32_t)st.st_size });
+}
+
 static int	/* Berkeley DB's open(): a file descriptor, or -1 with errno */
 open_with_spare(const char *path, int flags, ...)
 {
 	const char *slash = strrchr(path, '/');
+	bool begins = (flags & O_CREAT) && slash != NULL && strncmp(slash + 1, "log.", 4) == 0;
+	size_t log_bytes = 0;
 	char spare[4200];
 	struct stat st;
 	va_list ap;
-	int mode;
+	int mode, fd;
 
 	va_start(ap, flags);
 	mode = va_arg(ap, int);		/* Berkeley DB always passes it */
 	va_end(ap);
-	if ((flags & O_CREAT) && slash != NULL && strncmp(slash + 1, "log.", 4) == 0 && stat(path, &st) == -1) {
+	if (begins && stat(path, &st) == -1)
 		for (int i = 1; i <= SPARES; i++) {
 			spare_path(spare, sizeof spare, path, (size_t)(slash - path), i);
-			if (rename(spare, path) == 0) {
-				sync_dir(path, (size_t)(slash - path));
+			if (rename(spare, path) == 0)
 				break;
-			}
 		}
-		keeper_rolled(path, (size_t)(slash - path));
-	}
-	return open(path, flags | O_CLOEXEC, mode);
+	if (begins)
+		log_bytes = keeper_rolled(path, (size_t)(slash - path));
+	if ((fd = open(path, flags | O_CLOEXEC, mode)) != -1 && begins)
+		log_begun(path, slash, fd, log_bytes);
+	return fd;
 }
 
 void

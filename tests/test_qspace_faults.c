@@ -6,6 +6,7 @@
  * The story is the same each time; a model knows what was acknowledged.
  */
 #include <errno.h>
+#include <glob.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -907,6 +908,88 @@ a_table_is_removed_or_cut_off(void)
 		}
 }
 
+/* --- log files that are gone, or cut off between two records --- */
+
+enum { FIRST, MIDDLE, LAST };
+
+static char *	/* that log file of the space, without the directory */
+log_name(struct given_space *g, int which)
+{
+	static char name[20];
+	char pattern[160];
+	glob_t found;
+
+	snprintf(pattern, sizeof pattern, "%s/QUE.d/QS/log.*", g->dir);
+	CU_ASSERT_EQUAL_FATAL(glob(pattern, 0, NULL, &found), 0);
+	CU_ASSERT_TRUE_FATAL(found.gl_pathc >= 3);
+	snprintf(name, sizeof name, "%s", strrchr(found.gl_pathv[which == FIRST ? 0 : which == LAST ? found.gl_pathc - 1 : 1], '/') + 1);
+	globfree(&found);
+	return name;
+}
+
+static void	/* What recovery finds looks whole each time. */
+a_log_file_is_removed(void)
+{
+	static const char *const what[] = { "first removed", "one removed", "last removed" };
+	char name[20];
+
+	if (base == NULL)
+		base = given_base();
+	given_many(base);
+	for (int which = FIRST; which <= LAST; which++) {
+		many_from(base, "many");
+		memcpy(name, log_name(base, which), sizeof name);
+		sh("rm %s/QUE.d/QS/%s", base->dir, name);
+		many_verdict(base, name, what[which], "refused");
+	}
+	many_from(base, "many");
+	memcpy(name, log_name(base, LAST), sizeof name);
+	sh(": >%s/QUE.d/QS/%s", base->dir, name);
+	many_verdict(base, name, "last emptied", "refused");
+}
+
+static void	/* Killed while the next log file is made, of an earlier release, damaged: nothing is missing. */
+what_is_known_of_the_last_log_file_may_be_old(void)
+{
+	static const char *const how[] = {
+		"n=$(ls log.* | tail -1); n=$(printf log.%010d $((${n##*[.0]} + 1))); : >$n",
+		"n=$(ls log.* | tail -1); n=$(printf log.%010d $((${n##*[.0]} + 1))); truncate -s 1048576 $n",
+		"rm LAST_LOG", ": >LAST_LOG", "sed -i 's/0 bytes/9 bytes/; s/[1-9] bytes/8 bytes/' LAST_LOG",
+	};
+
+	if (base == NULL)
+		base = given_base();
+	given_many(base);
+	many_from(base, "many");
+	/* made with a spare or without: all of it from the beginning, which is what LAST_LOG rests on */
+	sh("cd %s/QUE.d/QS && for f in log.*; do [ $(stat -c %%s $f) -eq 1048576 ] || exit 1; done", base->dir);
+	sh("cd %s/QUE.d/QS && grep -q \"^log $(ls log.* | tail -1 | cut -c 5-) bytes 0001048576 \" LAST_LOG", base->dir);
+	for (size_t i = 0; i < sizeof how / sizeof how[0]; i++) {
+		many_from(base, "many");
+		sh("cd %s/QUE.d/QS && { %s; }", base->dir, how[i]);
+		many_verdict(base, "LAST_LOG", how[i], "unharmed");
+		sh("cd %s/QUE.d/QS && grep -q \"^log $(ls log.* | tail -1 | cut -c 5-) bytes 0001048576 \" LAST_LOG", base->dir);
+	}
+}
+
+static void	/* Also of the last file: after a batch, or only zeroes of it. */
+a_log_that_is_cut_between_two_batches_is_told(void)
+{
+	struct logged l;
+
+	if (base == NULL)
+		base = given_base();
+	l = given_log(base);
+	for (int i = 0; i < 4; i++) {
+		back_to_crash(base);
+		sh("truncate -s %u %s/QUE.d/QS/log.%010u", i == 0 ? l.start : i == 1 ? l.last : i == 2 ? l.end : (1 << 20) - 1,
+		    base->dir, l.file);
+		CU_ASSERT_EQUAL(opened_with(base), -1);
+	}
+	back_to_crash(base);
+	CU_ASSERT_EQUAL(opened_with(base), LOGGED);
+}
+
 static void once_eio(void) { each_place(EIO, false); }
 static void eio_from_then_on(void) { each_place(EIO, true); }
 static void once_enospc(void) { each_place(ENOSPC, false); }
@@ -927,6 +1010,9 @@ main(void)
 		UNIT(a_damaged_page_is_never_served),
 		UNIT(any_page_of_many),
 		UNIT(a_table_is_removed_or_cut_off),
+		UNIT(a_log_file_is_removed),
+		UNIT(what_is_known_of_the_last_log_file_may_be_old),
+		UNIT(a_log_that_is_cut_between_two_batches_is_told),
 	};
 	int rc;
 
