@@ -271,6 +271,7 @@ uint64_t keeper_checkpoint_count(struct keeper *k);
 void keeper_let_catch_up(struct keeper *k);	/* the writer, between batches: a short wait when it is far ahead */
 void keeper_stop(struct keeper *k);
 bool keeper_is_without(const struct keeper *k);	/* no spare, and no room to make one */
+bool keeper_has_room(struct keeper *k);		/* for the next log file: may messages come?  It may wait a moment */
 void keeper_ask_checkpoint(struct keeper *k);	/* soon; at most one a second */
 void spare_hook(void);	/* Berkeley DB opens files through us, which finds the spares */
 int spare_make(const char *dir, int number, size_t bytes, const atomic_bool *stop);	/* 0, or -1 with errno */

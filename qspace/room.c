@@ -122,7 +122,7 @@ room_take(struct qspace *qs, size_t bytes, size_t ops)
 		r->bytes -= n;
 		return 0;
 	}
-	rc = keeper_is_without(qs->env.keeper) ? ENOSPC : tables_room(qs, (int64_t)ops);
+	rc = !keeper_has_room(qs->env.keeper) ? ENOSPC : tables_room(qs, (int64_t)ops);
 	if (rc == 0)
 		rc = segment_room(qs, qs->used.branch_bytes + n + CREDIT_BYTES);
 	if (rc == 0) {

@@ -5,7 +5,7 @@
  * creates log.NNNNNNNNNN with open(O_CREAT) through a function that db_env_set_func_open() lets us replace, for the
  * whole process: it looks for spare.1 or spare.2 in the directory of the file that is being created, moves it into
  * place and wakes that directory's keeper.  Zeroes after the last record read as end of log, so recovery and the
- * db5.3_* tools need not know.  Without a spare a log file of that size is made that has no blocks yet.
+ * db5.3_* tools need not know.  Without a spare a log file of that size is made, with as many blocks as there are.
  *
  * A keeper has two threads: one makes spares at low priority, one asks for a checkpoint whenever a log file was begun
  * (Berkeley DB does nothing until CHECKPOINT_KB of log have been written since the last).  On a full disk one is asked
@@ -27,7 +27,8 @@
 #include "qspace_impl.h"
 
 enum { SPARES = 2, CHUNK = 256 << 10, SYNC_EVERY = 4 << 20, CHECKPOINT_KB = 30 << 10,
-	FIRST_AFTER_MS = 300, FAR_AHEAD = 2  /* log files */, CATCH_UP_MS = 5, TRY_AGAIN_S = 1, ASK_EVERY_US = 1000000 };
+	FIRST_AFTER_MS = 300, SHORT_OF = 4 /* log files */, SECURE_S = 1, FAR_AHEAD = 2 /* log files */, CATCH_UP_MS = 5,
+	TRY_AGAIN_S = 1, ASK_EVERY_US = 1000000 };
 
 struct keeper {
 	char dir[4096];
@@ -39,7 +40,9 @@ struct keeper {
 	atomic_bool stop;
 	atomic_bool *alarm;
 	atomic_uint log_failures;	/* writes and flushes of the log that failed */
-	atomic_bool without;		/* there is no spare, and there was no room to make one */
+	atomic_bool secured;		/* there is a spare, or at least its blocks are taken */
+	atomic_bool without;		/* there is none, and there was no room to make one */
+	bool wanted;			/* at once: messages come, and the disk is short of room */
 	bool asked;			/* for a checkpoint, whatever was written since the last */
 	int64_t asked_us;
 	DB_ENV *e;			/* NULL: no checkpoints now */
@@ -57,6 +60,17 @@ static void
 spare_path(char *to, size_t size, const char *dir, size_t dir_len, int number)
 {
 	snprintf(to, size, "%.*s/spare.%d", (int)dir_len, dir, number);
+}
+
+static int	/* The disk's blocks, before anything else gets them.  A file system that cannot do it is trusted. */
+blocks_take(int fd, size_t bytes)
+{
+	int rc;
+
+	do
+		rc = fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes);
+	while (rc != 0 && errno == EINTR);
+	return rc == 0 || (errno != ENOSPC && errno != EDQUOT) ? 0 : -1;
 }
 
 static int
@@ -79,8 +93,17 @@ spare_fill(int fd, size_t bytes, const atomic_bool *stop)
 	return (errno = fault_at(fd, 0)) != 0 ? -1 : fsync(fd);
 }
 
-int
-spare_make(const char *dir, int number, size_t bytes, const atomic_bool *stop)
+static void
+keeper_secured(struct keeper *k)
+{
+	pthread_mutex_lock(&k->lock);
+	k->secured = true;
+	pthread_cond_broadcast(&k->wake);
+	pthread_mutex_unlock(&k->lock);
+}
+
+static int
+make(const char *dir, int number, size_t bytes, const atomic_bool *stop, struct keeper *k)
 {
 	char making[4200], path[4200];
 	int64_t left;
@@ -97,7 +120,11 @@ spare_make(const char *dir, int number, size_t bytes, const atomic_bool *stop)
 	}
 	if ((errno = fault_at(-1, 0)) != 0 || (fd = open(making, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) == -1)
 		return -1;
-	rc = spare_fill(fd, bytes, stop);
+	if ((rc = blocks_take(fd, bytes)) == 0) {
+		if (k != NULL)
+			keeper_secured(k);
+		rc = spare_fill(fd, bytes, stop);
+	}
 	close(fd);
 	if (rc == 0)
 		rc = (errno = fault_at(-1, 0)) != 0 ? -1 : rename(making, path);
@@ -106,10 +133,16 @@ spare_make(const char *dir, int number, size_t bytes, const atomic_bool *stop)
 	return rc;
 }
 
+int
+spare_make(const char *dir, int number, size_t bytes, const atomic_bool *stop)
+{
+	return make(dir, number, bytes, stop, NULL);
+}
+
 /* --- the hook --- */
 
-static size_t	/* how long its log files are; 0: nobody keeps that directory */
-keeper_rolled(const char *dir, size_t len)
+static size_t	/* how long its log files are; 0: nobody keeps that directory.  last: there is no spare now */
+keeper_rolled(const char *dir, size_t len, bool last)
 {
 	struct keeper *k;
 	size_t log_bytes = 0;
@@ -119,6 +152,8 @@ keeper_rolled(const char *dir, size_t len)
 		if (strlen(k->dir) == len && memcmp(k->dir, dir, len) == 0) {
 			pthread_mutex_lock(&k->lock);
 			k->rolled++;
+			if (last)
+				k->secured = false;
 			pthread_cond_broadcast(&k->wake);
 			pthread_mutex_unlock(&k->lock);
 			log_bytes = k->log_bytes;
@@ -170,6 +205,8 @@ log_begun(const char *path, const char *slash, int fd, size_t log_bytes)
 	dir_sync(dir);
 	if (fstat(fd, &st) != 0)
 		return;
+	for (size_t n = st.st_size == 0 ? log_bytes : 0; n >= CHUNK && blocks_take(fd, n) != 0; n /= 2)
+		;
 	if (st.st_size < (off_t)log_bytes && (fault_at(fd, 0) != 0 || ftruncate(fd, (off_t)log_bytes) != 0 ||
 		fsync(fd) != 0 || fstat(fd, &st) != 0))
 		return;
@@ -199,8 +236,10 @@ open_with_spare(const char *path, int flags, ...)
 			if (rename(spare, path) == 0)
 				break;
 		}
-	if (begins)
-		log_bytes = keeper_rolled(path, (size_t)(slash - path));
+	if (begins) {
+		spare_path(spare, sizeof spare, path, (size_t)(slash - path), SPARES);
+		log_bytes = keeper_rolled(path, (size_t)(slash - path), access(spare, F_OK) != 0);
+	}
 	if ((fd = open(path, flags | O_CLOEXEC, mode)) != -1 && begins)
 		log_begun(path, slash, fd, log_bytes);
 	return fd;
@@ -233,6 +272,7 @@ spares_check(struct keeper *k)	/* What an earlier run left: whole spares are kep
 		else
 			n++;
 	}
+	k->secured = n > 0;
 	k->without = n == 0 && (left = disk_free(k->dir)) != -1 && left < (int64_t)k->log_bytes;
 }
 
@@ -244,9 +284,13 @@ spares_fill_up(struct keeper *k)
 
 	for (int i = 1; i <= SPARES && !k->stop; i++) {
 		spare_path(path, sizeof path, k->dir, strlen(k->dir), i);
-		n += access(path, F_OK) == 0 || spare_make(k->dir, i, k->log_bytes, &k->stop) == 0;
+		n += access(path, F_OK) == 0 || make(k->dir, i, k->log_bytes, &k->stop, k) == 0;
 	}
+	pthread_mutex_lock(&k->lock);
 	k->without = n == 0;	/* a full disk: room.c lets nothing in */
+	k->secured = n > 0;
+	pthread_cond_broadcast(&k->wake);
+	pthread_mutex_unlock(&k->lock);
 	return n == SPARES;
 }
 
@@ -266,7 +310,7 @@ maker_run(void *arg)
 	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&k->lock);
 	/* Who opens the space for one command has closed it by then. */
-	while (!k->stop && k->rolled == 0 && pthread_cond_timedwait(&k->wake, &k->lock, &until) != ETIMEDOUT)
+	while (!k->stop && !k->wanted && k->rolled == 0 && pthread_cond_timedwait(&k->wake, &k->lock, &until) != ETIMEDOUT)
 		;
 	while (!k->stop) {
 		seen = k->rolled;
@@ -395,6 +439,26 @@ bool
 keeper_is_without(const struct keeper *k)
 {
 	return k->without;
+}
+
+/* While the disk is short of room, the room of the next log file is taken before that of messages. */
+bool
+keeper_has_room(struct keeper *k)
+{
+	struct timespec until;
+	int64_t left;
+
+	if (k->secured || !k->has_maker || (left = disk_free(k->dir)) == -1 || left >= SHORT_OF * (int64_t)k->log_bytes)
+		return !k->without;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += SECURE_S;
+	pthread_mutex_lock(&k->lock);
+	k->wanted = true;
+	pthread_cond_broadcast(&k->wake);
+	while (!k->secured && !k->without && pthread_cond_timedwait(&k->wake, &k->lock, &until) != ETIMEDOUT)
+		;
+	pthread_mutex_unlock(&k->lock);
+	return k->secured;
 }
 
 uint64_t
