@@ -25,6 +25,7 @@ struct sent { unsigned to; bool probe, has_body, tx; struct wire_qreply q; struc
 static struct sent out[8192];
 static size_t n_out;
 static unsigned gone;		/* this peer is dead; 0: nobody */
+static int gone_how;		/* what a send to it returns */
 static int seen_alive;		/* but it was alive when it was looked at so often */
 static uint64_t flushes_at_send;
 
@@ -54,7 +55,7 @@ catch(void *arg, const struct link_peer *to, const void *head, size_t head_len, 
 		body->release((void *)(uintptr_t)body->p, body->hint);
 	}
 	if (s->to == gone && gone != 0)
-		return LINK_GONE;
+		return gone_how;
 	if (reqid != 0)
 		n_out++;
 	return LINK_OK;
@@ -231,6 +232,7 @@ given_space(long actions)
 	given_queue("ERRQ", 0);
 	n_out = n_asked = 0;
 	gone = 0;
+	gone_how = LINK_GONE;
 	seen_alive = 0;
 	CU_ASSERT_EQUAL_FATAL(tmq_init(&t, qs, serving, 30, catch, NULL), 0);
 	t.left = is_gone;
@@ -714,6 +716,43 @@ caller_killed_in_the_flush_gives_its_message_back(void)
 	space_done();
 }
 
+static void	/* Who has half of it has nothing: link closes the connection. */
+what_found_no_memory_on_its_way_out_comes_back(void)
+{
+	given_one_dead_who_waits(100);
+	gone_how = LINK_FAIL;
+	ask_enqueue(3, "A", "for 1");
+	batch_run(&t, asked, n_asked);
+	n_asked = 0;
+	CU_ASSERT_PTR_NULL(answer(1));
+	run();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(2));
+	CU_ASSERT_STRING_EQUAL(answer(2)->body, "for 1");
+	space_done();
+}
+
+static void	/* Even when that batch is begun anew, because somebody else has died. */
+what_comes_back_is_the_first_that_is_served(void)
+{
+	given_one_dead_who_waits(100);
+	ask_enqueue(3, "A", "first");
+	batch_run(&t, asked, n_asked);
+	n_asked = 0;
+	CU_ASSERT_PTR_NULL(answer(1));
+	gone = 2;
+	seen_alive = 1;
+	ask_enqueue(4, "A", "second");
+	ask_dequeue(5, "A", 0);
+	ask_dequeue(6, "A", 0);
+	run();
+	CU_ASSERT_EQUAL(seen_alive, -2);
+	CU_ASSERT_PTR_NULL(answer(2));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(answer(5));
+	CU_ASSERT_STRING_EQUAL(answer(5)->body, "first");
+	CU_ASSERT_STRING_EQUAL(answer(6)->body, "second");
+	space_done();
+}
+
 static void
 caller_killed_in_its_wait_gets_no_message(void)
 {
@@ -1127,7 +1166,8 @@ main(void)
 		UNIT(no_free_action_is_an_answer), UNIT(changed_number_of_actions_holds_at_once),
 		UNIT(caller_killed_in_its_wait_gets_no_message),
 		UNIT(caller_killed_before_the_flush_gets_no_message), UNIT(caller_killed_in_the_flush_gives_its_message_back),
-		UNIT(what_comes_back_goes_to_the_next_who_waits), UNIT(cancelled_wait_takes_nothing),
+		UNIT(what_comes_back_goes_to_the_next_who_waits), UNIT(what_comes_back_is_the_first_that_is_served),
+		UNIT(what_found_no_memory_on_its_way_out_comes_back), UNIT(cancelled_wait_takes_nothing),
 		UNIT(watchers_are_all_woken_and_take_nothing), UNIT(transaction_is_seen_when_it_commits),
 		UNIT(transaction_that_found_no_room_has_not_joined),
 		UNIT(rolled_back_dequeue_returns_and_is_counted), UNIT(timed_out_transaction_is_not_opened_again),

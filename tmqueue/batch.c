@@ -315,8 +315,10 @@ run(struct tmq *t, struct link_msg *m, size_t n)
 {
 	int rc, looks = LOOKS;
 
-	while ((rc = together(t, m, n, looks-- > 0)) == CALLER_LEFT)
+	while ((rc = together(t, m, n, looks-- > 0)) == CALLER_LEFT) {
 		undo(t);	/* the same again, in which it is passed over */
+		t->unsent_us = 0;
+	}
 	if (rc == 0)
 		settle(t);
 	else {

@@ -103,20 +103,17 @@ replies_any_left(const struct replies *r, reply_left_fn *left, void *arg)
 	return false;
 }
 
-static void	/* Nobody has seen any of it. */
-not_sent(struct reply *p, struct unsent **unsent)
+static bool	/* Nobody has seen all of it, and nobody ever will. */
+give_back(struct reply *p, struct unsent **unsent)
 {
 	struct unsent *u = p->msg != NULL && qspace_can_put_back(p->msg) ? calloc(1, sizeof *u) : NULL;
 
-	if (u == NULL) {
-		quiet_log("QM_CAT:1607: WARN: TMQUEUE: a caller went away before its answer; what it asked for is done");
-		return;
-	}
-	quiet_log("QM_CAT:1607: WARN: TMQUEUE: a caller went away before its answer; its message goes back to its place on queue %s",
-	    p->msg->queue);
+	if (u == NULL)
+		return false;
 	u->msg = p->msg;
 	p->msg = NULL;
 	DL_APPEND(*unsent, u);
+	return true;
 }
 
 void
@@ -125,9 +122,11 @@ replies_send(struct replies *r, reply_send_fn *send, void *arg, struct unsent **
 	for (size_t i = 0; i < r->n; i++) {
 		struct reply *p = &r->v[i];
 		struct link_body body, *with = NULL;
+		bool is_back;
 
 		if (!wr_ok(&p->head)) {
 			quiet_log("QM_CAT:1400: ERROR: TMQUEUE: no memory for an answer; its caller will time out");
+			(void)give_back(p, unsent);
 			goto next;
 		}
 		if (p->msg != NULL && p->msg->has_body) {
@@ -135,8 +134,11 @@ replies_send(struct replies *r, reply_send_fn *send, void *arg, struct unsent **
 			qmsg_keep(p->msg);	/* link frees it too, sent or not */
 			with = &body;
 		}
-		if (send(arg, &p->to, p->head.p, p->head.len, with) == LINK_GONE)
-			not_sent(p, unsent);
+		if (send(arg, &p->to, p->head.p, p->head.len, with) != LINK_OK) {
+			is_back = give_back(p, unsent);
+			quiet_log("QM_CAT:1607: WARN: TMQUEUE: a caller went away before its answer; %s",
+			    is_back ? "its message goes back to its place on the queue" : "what it asked for is done");
+		}
 	next:
 		qmsg_free(p->msg);
 		p->msg = NULL;
