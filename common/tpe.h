@@ -4,6 +4,6 @@
 #ifndef TPE_H
 #define TPE_H
 
-const char *tpe_name(int error);	/* "?" for a number that is none; "0" for 0 */
+const char *tpe_name(int error);	/* "?" for a number that is none; "none" for 0 */
 
 #endif

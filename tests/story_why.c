@@ -124,7 +124,7 @@ who_called_tpabort_is_named(void)
 	take_and_abort("MANUAL");
 	text = obituary(g);
 	says(text, "failed deliveries: 2\n");
-	says(text, "tperrno: 0 (0)\n");
+	says(text, "tperrno: none (0)\n");
 	says(text, "reason: rolled back by its program ");
 	says(text, me);
 	free(text);
