@@ -344,13 +344,12 @@ log_zeroes_pass(int fd, const uint8_t *p, size_t n)
 static int	/* A log file is made, and written to later: the end may be in the one before. */
 last_written(struct qspace *qs, uint32_t first, uint32_t *last)
 {
-	struct file f;
+	struct file f = { 0 };
 	int e = 0;
 
-	if (*last > first && (e = file_read(qs->dir, *last, &f)) == 0) {
+	if (*last > first && (e = file_read(qs->dir, *last, &f)) == 0)
 		*last -= f.used == 0;
-		free(f.p);
-	}
+	free(f.p);
 	return e;
 }
 

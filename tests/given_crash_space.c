@@ -381,8 +381,8 @@ given_scene(struct scene *s)
 	    .space = "15000 30 100 100 20000 ERRQ n 16", .space_options = "-n 16384B" });
 }
 
-static bool
-preload_is_there(char *path, size_t size)
+bool
+failing_writes_are_there(char *path, size_t size)
 {
 	ssize_t n = readlink("/proc/self/exe", path, size - 1);
 	char *slash;
@@ -414,7 +414,7 @@ crash_space(double seconds, bool faults)
 	given_write(s.g, "control", "%*s", (int)sizeof(struct control), "");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(s.control = control_open(s.control_file));
 	memset((void *)s.control, 0, sizeof *s.control);
-	s.faulty = faults && preload_is_there(preload, sizeof preload);
+	s.faulty = faults && failing_writes_are_there(preload, sizeof preload);
 	given_write(s.g, "envfile", "FAULT_CONTROL=%s\n%s%s\n", s.control_file, s.faulty ? "LD_PRELOAD=" : "", s.faulty ? preload : "");
 	given_boot(s.g);
 	for (int i = 0; i < CRASH_MODELS; i++)

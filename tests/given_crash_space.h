@@ -22,6 +22,7 @@ extern const struct crash_queue crash_queues[CRASH_MODELS];
 #define CROWD_CORRIDS 3
 
 struct control *control_open(const char *file);	/* NULL: it cannot be mapped */
+bool failing_writes_are_there(char *path, size_t size);	/* the library to load into TMQUEUE; not beside a sanitizer */
 int crash_model_client(int number, const char *log, const char *control_file);
 int crash_crowd_client(int number, const char *log, const char *control_file);
 int crash_gauge_client(const char *log, const char *control_file);

@@ -2,10 +2,15 @@
  * story_mishaps - programs that are killed in the middle, or started where another one runs.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "given.h"
+#include "given_crash_space.h"
 
 #define QUEUE "qcreate ORDERS fifo none 2 0 100% 0% \"\"\n"
 
@@ -98,6 +103,89 @@ a_tmboot_that_is_killed_is_repeated(void)
 	given_done(g);
 }
 
+/* --- a disk that fails, and comes back --- */
+
+static int	/* tperrno; 0: it is there */
+put_number(int n)
+{
+	TPQCTL ctl = { .flags = TPNOFLAGS };
+	char *data = tpalloc("STRING", NULL, 20);
+	int e;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(data);
+	snprintf(data, 20, "%d", n);
+	e = tpenqueue("QSPACE", "ORDERS", &ctl, data, 0, 0) == -1 ? tperrno : 0;
+	tpfree(data);
+	return e;
+}
+
+static bool
+ended_and_cannot_start(void *g)
+{
+	return given_logged(g, "QM_CAT:1630") && given_logged(g, "cannot be opened");
+}
+
+static int	/* how many are there, each once and in order; all below `sure` among them */
+numbers_taken(int sure)
+{
+	int n = 0, last = -1;
+	char *text;
+
+	for (; (text = take("ORDERS")) != NULL; n++) {
+		int is = atoi(text);
+
+		CU_ASSERT_TRUE(is > last && (is == last + 1 || last + 1 >= sure));
+		last = is;
+		free(text);
+	}
+	return n;
+}
+
+/* Nobody can tell whether the last batch is on it: TMQUEUE ends rather than say so.  The next one finds what is there. */
+static void
+a_disk_that_stays_dead_ends_the_queue_manager_and_loses_nothing(void)
+{
+	enum { SURE = 20 };
+	char tmqueue[PATH_MAX * 2], preload[PATH_MAX] = "", file[PATH_MAX];
+	struct control *control;
+	struct given *g;
+	int e;
+
+	if (!failing_writes_are_there(preload, sizeof preload)) {
+		printf("(not with a sanitizer) ");
+		return;
+	}
+	g = given_directory();
+	snprintf(tmqueue, sizeof tmqueue, "RESTART=Y GRACE=0 MAXGEN=255 CLOPT=\"-s QSPACE:TMQUEUE -- -t 30\" ENVFILE=\"%s/envfile\"",
+	    given_dir(g));
+	given_system_in(g, &(struct given_conf){ .queues = QUEUE, .tmqueue = tmqueue, .not_booted = true });
+	snprintf(file, sizeof file, "%s/control", given_dir(g));
+	given_write(g, "control", "%*s", (int)sizeof(struct control), "");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(control = control_open(file));
+	memset((void *)control, 0, sizeof *control);
+	given_write(g, "envfile", "FAULT_CONTROL=%s\nLD_PRELOAD=%s\n", file, preload);
+	given_boot(g);
+	for (int i = 0; i < SURE; i++)
+		CU_ASSERT_EQUAL(put_number(i), 0);
+
+	control->fault_kinds = FAULT_SYNC;	/* a write that fails is taken back, and refused: nothing is unknown */
+	control->fault_one_in = 1;
+	e = put_number(SURE);
+	CU_ASSERT_TRUE(e == TPESVCERR || e == TPETIME);
+	CU_ASSERT_TRUE(wait_until(ended_and_cannot_start, g, 20));
+	CU_ASSERT_EQUAL(tpsblktime(300, TPBLK_NEXT | TPBLK_MILLISECOND), 0);
+	CU_ASSERT_NOT_EQUAL(put_number(SURE + 1), 0);
+
+	control->fault_one_in = 0;
+	for (double end = now_s() + 60; (e = put_number(SURE + 2)) != 0 && now_s() < end;)
+		nap_ms(20);
+	CU_ASSERT_EQUAL(e, 0);
+	e = numbers_taken(SURE);
+	CU_ASSERT_TRUE(e >= SURE + 1 && e <= SURE + 3);
+	munmap(control, sizeof *control);
+	given_done(g);
+}
+
 int
 main(void)
 {
@@ -106,6 +194,7 @@ main(void)
 		UNIT(a_second_queue_manager_by_hand_is_sent_away),
 		UNIT(a_lock_that_another_process_holds_is_waited_for),
 		UNIT(a_tmboot_that_is_killed_is_repeated),
+		UNIT(a_disk_that_stays_dead_ends_the_queue_manager_and_loses_nothing),
 	};
 
 	return unit_run("mishaps", tests, UNIT_COUNT(tests));
