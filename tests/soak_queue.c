@@ -391,7 +391,7 @@ sizes_level_off_rates_and_memory_stay_and_counters_agree(void)
 		NOT_ABOVE(files, 1.5, 6, 1);
 		NOT_ABOVE(logs, 1.5, 3, 1);
 		NOT_ABOVE(descriptors, 1.2, 16, 1);
-		NOT_ABOVE(rss_kb, 1.3, 32 << 10, 1 << 10);
+		NOT_ABOVE(rss_kb, 1.1, 128 << 10, 1 << 10);	/* 120 MB: the cache of non-persistent messages, which fills slowly */
 	}
 	printf("\n    ");
 	CU_ASSERT_FALSE(given_logged(g, "ERROR:"));
