@@ -1,6 +1,8 @@
 /*
  * qspace_put_back: a message that was taken and reached nobody is where it was, as it was, and counted as if nothing had happened.
  */
+#include <pthread.h>
+
 #include "given_space.h"
 #include "qspace_impl.h"
 
@@ -467,6 +469,39 @@ what_was_looked_at_or_came_in_parts_is_not_put_back(void)
 	given_done(g);
 }
 
+static void *
+let_go(void *m)
+{
+	const struct qmsg *q = m;
+	bool same = strcmp((const char *)q->body, "x") == 0;
+
+	qmsg_free(m);
+	return same ? m : NULL;
+}
+
+static void	/* The one that sends its body, and the one that may have to put it back: whoever is last frees it. */
+two_threads_let_go_of_it(void)
+{
+	struct given_space *g = given_space(NULL);
+	struct qmsg *m;
+	pthread_t t;
+	void *seen;
+
+	create_fifo(g, "line", 0, 0);
+	for (int i = 0; i < 100; i++) {
+		put(g, "line", "x");
+		m = taken(g, "line");
+		qmsg_keep(m);
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&t, NULL, let_go, m), 0);
+		CU_ASSERT_EQUAL(put_back(g, m), 0);
+		CU_ASSERT_EQUAL(pthread_join(t, &seen), 0);
+		CU_ASSERT_PTR_NOT_NULL(seen);
+		CU_ASSERT_STRING_EQUAL(next(g, "line"), "x");
+	}
+	drained(g, NULL, 0);
+	given_done(g);
+}
+
 int
 main(void)
 {
@@ -481,6 +516,7 @@ main(void)
 		UNIT(a_batch_that_fails_put_nothing_back),
 		UNIT(its_queue_may_be_gone),
 		UNIT(what_was_looked_at_or_came_in_parts_is_not_put_back),
+		UNIT(two_threads_let_go_of_it),
 	};
 	if (access("/dev/shm", W_OK) == 0)	/* not about the disk */
 		given_root = "/dev/shm";
