@@ -165,6 +165,10 @@ file_read(const char *dir, uint32_t no, struct file *f)
 			e = errno;
 	}
 	close(fd);
+	if (e != 0) {
+		free(f->p);
+		f->p = NULL;
+	}
 	return e;
 }
 

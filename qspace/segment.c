@@ -273,6 +273,7 @@ np_segments_remove(struct qspace *qs)
 	int rc;
 
 	HASH_ITER(hh, g->all, s, next) {
+		/* cppcheck-suppress uninitvar ; HASH_ITER sets it */
 		if (s->records != 0)
 			continue;
 		if ((rc = segment_close(qs, true, s, DB_NOSYNC)) != 0)
@@ -299,7 +300,7 @@ segment_choose(struct qspace *qs, bool np)
 
 	if (np && (rc = np_segments_remove(qs)) != 0)
 		return rc;
-	HASH_ITER(hh, g->all, s, next)
+	HASH_ITER(hh, g->all, s, next)	// NOLINT: inside uthash
 		if (s != g->current && s->weight <= mostly_free(qs, np) && (best == NULL || s->weight < best->weight))
 			best = s;
 	if (best == NULL && !np && (left = disk_free(qs->dir)) != -1 && left < NEW_NEEDS) {
