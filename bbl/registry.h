@@ -34,7 +34,7 @@ enum server_state { SERVER_STARTING, SERVER_READY, SERVER_STOPPING, SERVER_DOWN 
 /* fresh: said by the process that runs now; not fresh: by the one that died, and expected again. */
 struct offer { char service[WIRE_NAME], function[WIRE_NAME]; uint64_t done; bool fresh; };
 
-struct waiter { struct link_peer peer; uint64_t reqid; struct waiter *next; };	/* wants to know how it ends */
+struct waiter { struct link_peer peer; uint64_t reqid; bool second; struct waiter *next; };	/* wants to know how it ends; second: did not begin it */
 
 struct server {
 	char group[WIRE_GROUP];

@@ -391,6 +391,24 @@ start_server(struct bbl *b, const struct ask *q, struct answer *a, struct server
 	return !wait;
 }
 
+/*
+ * It runs.  Where its first start is under way, which an interrupted tmboot left, that is waited for: after a boot that
+ * went well the servers are there.
+ */
+static bool
+start_second(const struct ask *q, struct answer *a, struct server *s)
+{
+	bool wait = strcmp(arg(q, "wait"), "n") != 0 && s->state == SERVER_STARTING && s->generation <= 1 &&
+	    s->due_us != LINK_FOREVER;
+
+	if (wait && supervisor_wait_for(s, q->peer, q->reqid) == 0) {
+		s->waiters->second = true;
+		return false;
+	}
+	refuse(a, TPEMATCH, DUPLICATE_SERVER);
+	return true;
+}
+
 static bool
 op_start(struct bbl *b, const struct ask *q, struct answer *a)
 {
@@ -404,7 +422,7 @@ op_start(struct bbl *b, const struct ask *q, struct answer *a)
 	} else if (s != NULL && s->state == SERVER_STOPPING) {
 		refuse(a, TPESYSTEM, "server %ld of group %s, process %ld, is still being shut down", srvid, group, (long)s->pid);
 	} else if (s != NULL && s->state != SERVER_DOWN) {
-		refuse(a, TPEMATCH, "CMDTUX_CAT:821: INFO: Duplicate server.");
+		return start_second(q, a, s);
 	} else if (srvid >= REG_TMS_FIRST) {
 		return start_tms(b, g, srvid, a);
 	} else if (s != NULL || (a->status = registry_add(&b->reg, group, srvid, &s, a->text, sizeof a->text)) == 0) {

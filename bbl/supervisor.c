@@ -56,7 +56,10 @@ waiters_tell(struct bbl *b, struct server *s, int status, const char *text)
 		struct waiter *w = s->waiters;
 
 		s->waiters = w->next;
-		bbl_answer(b, &w->peer, w->reqid, status, text, &d);
+		if (status == 0 && w->second)
+			bbl_answer(b, &w->peer, w->reqid, TPEMATCH, DUPLICATE_SERVER, &d);
+		else
+			bbl_answer(b, &w->peer, w->reqid, status, text, &d);
 		free(w);
 	}
 	document_free(&d);

@@ -9,6 +9,7 @@
 
 #define START_LIMIT_S 60	/* after that whoever waits for a start or a stop is told */
 #define STOP_LIMIT_S 60
+#define DUPLICATE_SERVER "CMDTUX_CAT:821: INFO: Duplicate server."
 
 /* Start a row in state STARTING or DOWN; those who wait are answered at `ready`, at its death, or at the limit.
  * A refusal (program missing) removes the row: -1, why. */

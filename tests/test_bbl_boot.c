@@ -66,6 +66,8 @@ server_main(int argc, char **argv)
 	snprintf(endpoint, sizeof endpoint, "SVC%ld", conf.srvid);
 	if (bb_agent_advertise(agent, endpoint, "SVC") != 0)
 		return 12;
+	while (strcmp(how, "slow") == 0 && access("go", F_OK) != 0)
+		(void)usleep(5000);
 	bb_agent_ready(agent);
 	if (strcmp(how, "crash") == 0)
 		kill(getpid(), SIGKILL);
@@ -553,6 +555,19 @@ bytes_that_mean_nothing_do_no_harm(void)
 	application_done();
 }
 
+static void	/* Who comes after it finds them there. */
+a_second_boot_waits_for_the_servers_of_the_first(void)
+{
+	application(G1, servers(fake(1, "slow", ""), "", ""));
+	CU_ASSERT_EQUAL(sh("tmboot -y -w"), 0);
+	CU_ASSERT_EQUAL(sh("tmboot -y -w"), 0);
+	CU_ASSERT_TRUE(says("Duplicate server"));
+	CU_ASSERT_EQUAL(sh("{ sleep 0.2; touch went go; } & tmboot -y && ls went; wait"), 0);
+	CU_ASSERT_TRUE(says("Duplicate server") && says("\n0 processes started.\n") && says("\nwent\n"));
+	CU_ASSERT_TRUE(pid_of(1) > 0);
+	application_done();
+}
+
 static void
 a_boot_that_is_interrupted_can_be_done_again(void)
 {
@@ -621,6 +636,7 @@ main(int argc, char **argv)
 		UNIT(clients_that_live_hold_bbl_and_dead_ones_do_not),
 		UNIT(tmadmin_shows_columns_that_scripts_cut),
 		UNIT(bytes_that_mean_nothing_do_no_harm),
+		UNIT(a_second_boot_waits_for_the_servers_of_the_first),
 		UNIT(a_boot_that_is_interrupted_can_be_done_again),
 		UNIT(the_environment_of_tmboot_is_the_servers),
 	};
