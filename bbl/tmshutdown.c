@@ -2,6 +2,7 @@
  * tmshutdown - bring an application, or a part of it, down.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,6 +18,8 @@
 #include "registry.h"
 #include "state.h"
 #include "ulog.h"
+
+#define END_PATIENCE_MS 3000	/* for a BBL that does not answer any more */
 
 struct down {
 	struct app app;
@@ -251,12 +254,36 @@ stop_steps(struct down *t)
 	}
 }
 
+/* BBL does not answer: it may be about to end, as another tmshutdown told it.  When we have ended it has, so that one can boot. */
+static void
+wait_for_its_end(const struct down *t)
+{
+	struct pollfd p = { .events = POLLIN };
+	char path[512], text[4200] = "", *tuxconfig;
+	int fd;
+	ssize_t n;
+
+	app_file(&t->app, APP_LOCK, path, sizeof path);
+	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+		return;
+	n = read(fd, text, sizeof text - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	if ((tuxconfig = strchr(text, ' ')) == NULL || strcmp(tuxconfig + 1, t->app.tuxconfig) != 0 ||
+	    (p.fd = proc_pidfd((pid_t)atol(text))) < 0)
+		return;
+	(void)poll(&p, 1, END_PATIENCE_MS);
+	close(p.fd);
+}
+
 static int
 shut_down(struct down *t)
 {
 	bool all = plan_select_is_all(&t->sel);
 
 	if (!app_is_booted(&t->app, NULL) && !bring_back_bbl(t)) {
+		wait_for_its_end(t);
 		fprintf(stderr, "tmshutdown: CMDTUX_CAT:764: ERROR: no bulletin board exists for %s: nothing to shut down\n",
 		    t->app.tuxconfig);
 		return 1;
@@ -268,6 +295,7 @@ shut_down(struct down *t)
 	if (all && !t->yes && !t->show_only && !app_confirm(stdin, "Shutdown all admin and server processes? (y/n):"))
 		return 0;
 	if (app_ask(&t->app, "psr", 10000, &t->running, NULL) != 0 || plan_add_strangers(t) != 0) {
+		wait_for_its_end(t);
 		fprintf(stderr, "tmshutdown: BBL does not say what runs\n");
 		return 1;
 	}
