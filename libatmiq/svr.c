@@ -164,14 +164,17 @@ svr_attach(int argc, char **argv, bool calls)
 void
 svr_detach(int status)
 {
+	struct bb_agent *agent;
+
 	if (svr.ctx != NULL)
 		context_serve_end(svr.ctx);
 	svr.ctx = NULL;
 	if (svr.link != NULL)
 		link_server_close(svr.link);
 	svr.link = NULL;
-	bb_agent_end(svr.agent, status);
-	svr.agent = NULL;
+	agent = svr.agent;
+	svr.agent = NULL;	/* first: BBL may send one more signal when it loses the connection */
+	bb_agent_end(agent, status);
 }
 
 bool

@@ -21,13 +21,14 @@
 
 /* --- the server --- */
 
-static struct bb_agent *agent;
+static struct bb_agent *agent, *ending;
 
 static void
 on_term(int sig)
 {
 	(void)sig;
-	bb_agent_stop_now(agent);
+	if (agent != NULL)
+		bb_agent_stop_now(agent);
 }
 
 static int
@@ -77,7 +78,9 @@ server_main(int argc, char **argv)
 			pause();
 		else
 			(void)poll(&p, 1, -1);
-	bb_agent_end(agent, 0);
+	ending = agent;
+	agent = NULL;
+	bb_agent_end(ending, 0);
 	ubb_free(u);
 	return 0;
 }
