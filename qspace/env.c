@@ -87,9 +87,16 @@ pwrite_checked(int fd, const void *p, size_t n, off_t at)
 /*
  * A page of zeroes passes for a new one, checksum and all, and Berkeley DB searches a tree for ever that has one among its
  * leaves.  Who looks for a record meets no new page (`looking`; recovery does, and who appends to a heap): it is made one
- * whose checksum is wrong.  So is a page that belongs elsewhere, which Berkeley DB takes as it comes.
+ * whose checksum is wrong.  So is a page that belongs elsewhere, which Berkeley DB takes as it comes: one that has no
+ * records at all, read as one of a heap's, sends it looking for them outside its cache.
  */
-static _Thread_local bool looking;
+static _Thread_local bool looking, in_heap;
+
+void
+env_in_heap(bool is)
+{
+	in_heap = is;
+}
 
 static ssize_t
 pread_checked(int fd, void *p, size_t n, off_t at)
@@ -97,11 +104,14 @@ pread_checked(int fd, void *p, size_t n, off_t at)
 	ssize_t got = pread(fd, p, n, at);
 	uint32_t no, is = (uint32_t)(at / ENV_PAGE);
 	uint8_t *b = p;
+	bool elsewhere, zero;
 
-	if (!looking || got != ENV_PAGE)
+	if ((!looking && !in_heap) || got != ENV_PAGE)
 		return got;
 	memcpy(&no, b + NUMBER_AT, sizeof no);
-	if ((no != is && no != __builtin_bswap32(is)) || (b[0] == 0 && memcmp(b, b + 1, ENV_PAGE - 1) == 0))
+	elsewhere = no != is && no != __builtin_bswap32(is);
+	zero = b[0] == 0 && memcmp(b, b + 1, ENV_PAGE - 1) == 0;
+	if (looking ? elsewhere || zero : elsewhere && !zero)
 		memset(b, 0xff, ENV_PAGE);
 	return got;		/* less than n, or -1: Berkeley DB reads it by itself */
 }

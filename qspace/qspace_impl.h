@@ -169,6 +169,7 @@ int env_error_at(struct qspace *qs, const char *file, const char *what, int dbrc
 void env_trouble(struct qspace *qs, const char *text);	/* for who asked to open the space */
 int env_db_open(struct qspace *qs, const char *name, DBTYPE type, bool np, bool create, DB **out);
 int env_db_close(DB *db, uint32_t flags);	/* of env_db_open() */
+void env_in_heap(bool is);	/* what this thread reads now are pages of a heap: one that belongs elsewhere is an error */
 const char *table_name(enum table t);
 void env_file_name(char *to, size_t size, enum table t);
 /* In the batch's transaction, which the first write begins.  get and del may answer DB_NOTFOUND. */

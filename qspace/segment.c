@@ -463,7 +463,9 @@ heap_get(struct qspace *qs, bool np, struct rid rid, void *to, size_t cap, size_
 		return DB_NOTFOUND;
 	if ((rc = segment_open(qs, np, s)) != 0)
 		return rc;
+	env_in_heap(!np);
 	rc = s->db->get(s->db, qs->batch.txn[np], &key, &val, 0);
+	env_in_heap(false);
 	*n = val.size;
 	return rc == 0 || rc == DB_NOTFOUND ? rc : segment_error(qs, np, s, "get", rc);
 }
@@ -481,7 +483,10 @@ heap_del(struct qspace *qs, bool np, struct rid rid, uint32_t bytes)
 	if ((rc = batch_write(qs, np)) != 0 || (rc = segment_open(qs, np, s)) != 0)
 		return rc;
 	segment_touch(qs, s);
-	if ((rc = s->db->del(s->db, qs->batch.txn[np], &key, 0)) != 0)
+	env_in_heap(!np);
+	rc = s->db->del(s->db, qs->batch.txn[np], &key, 0);
+	env_in_heap(false);
+	if (rc != 0)
 		return rc == DB_NOTFOUND ? rc : segment_error(qs, np, s, "delete", rc);
 	s->records--;
 	s->weight -= (int64_t)bytes + HEADER_WEIGHT;
