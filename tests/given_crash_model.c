@@ -471,8 +471,9 @@ crash_model_client(int number, const char *log, const char *control_file)
 			take_some(TPQWAIT);
 		else
 			take_some(0);
-		control->ops[me] = before + 1;
-		if (tperrno != 0 && tperrno != TPEDIAGNOSTIC)
+		if (tperrno == 0 || tperrno == TPEDIAGNOSTIC)
+			control->ops[me] = before + 1;	/* a queue manager answered: who kills waits for that */
+		else
 			nap_ms(5);
 	}
 	drain();
