@@ -109,7 +109,7 @@ put_back(struct tmq *t)
 	if (t->unsent == NULL || clock_mono_us() < t->unsent_us)
 		return 0;
 	t->unsent_us = clock_mono_us() + RETRY_US;	/* should this fail */
-	DL_FOREACH(t->unsent, u) {
+	for (u = t->unsent; u != NULL; u = u->next) {
 		if ((rc = qspace_put_back(t->qs, u->msg)) != 0 && rc != QMEBADQUEUE)
 			return rc;
 		if (rc == QMEBADQUEUE)
@@ -141,9 +141,7 @@ unsent_commit(struct tmq *t)
 static void
 unsent_abort(struct tmq *t)
 {
-	struct unsent *u;
-
-	DL_FOREACH(t->unsent, u)
+	for (struct unsent *u = t->unsent; u != NULL; u = u->next)
 		u->back = false;
 }
 
@@ -395,6 +393,6 @@ tmq_dismiss(struct tmq *t)
 	}
 	settle(t);
 	one_return(t);
-	DL_FOREACH(t->unsent, u)
+	for (u = t->unsent; u != NULL; u = u->next)
 		unsent_lost(t, u);
 }
