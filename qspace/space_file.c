@@ -167,9 +167,21 @@ sum_is_right(const char *text, size_t n)
 	return n == (size_t)(line - text) + sizeof CHECK - 1 + strlen(sum) && strcmp(line + sizeof CHECK - 1, sum) == 0;
 }
 
+enum { WORDS_MAX = 32 };
+
+static bool	/* A word that stands there twice stands there for another that is missing. */
+is_new(const char *seen[WORDS_MAX], int n, const char *word)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(seen[i], word) == 0)
+			return false;
+	return n < WORDS_MAX;
+}
+
 static int
 file_parse(struct qspace *qs, const char *path, char *text, size_t size, char **why)
 {
+	const char *seen[WORDS_MAX];
 	const bool sum_right = sum_is_right(text, size);
 	char *next = text, *line = strsep(&next, "\n"), *value;
 	int version = 0, number = 1, words = 0, taken;
@@ -201,8 +213,11 @@ file_parse(struct qspace *qs, const char *path, char *text, size_t size, char **
 			why_set(why, taken == WORD_UNKNOWN ? "%s, line %d: unknown word %s" : "%s, line %d: %s %s: not a number, or "
 			    "out of range", path, number, line, value);
 			return QMESYSTEM;
+		} else if (!is_new(seen, words, line)) {
+			why_set(why, "%s, line %d: %s is there twice", path, number, line);
+			return QMESYSTEM;
 		} else {
-			words++;
+			seen[words++] = line;
 		}
 	}
 	if (words != words_count() || version == 0 || strlen(qs->uuid) != 36 || qs->log_bytes < MIB || qs->log_bytes > UINT32_MAX) {
