@@ -6,7 +6,7 @@
  *
  * Death of a peer is noticed at once when its process dies (the socket closes).  A server that hangs is noticed within
  * 10 s by a client that waits in link_client_recv() or link_wait() (it sends a PING, which a busy server answers all the
- * same), and later, half a minute at most, by one that had waited for long; a client that hangs is not, it just does not read.
+ * same), and within 42 s by one that had waited for long; a client that hangs is not, it just does not read.
  *
  * Nothing is queued for a server that is not there: a send waits for the connection up to its deadline, so LINK_TIMEOUT
  * or LINK_GONE from a send means surely not sent.  Once LINK_GONE came from a receive, all that was in flight has an
