@@ -31,11 +31,15 @@ enum wire_kind {
 };
 
 /*
- * Bytes of a global transaction id.  The 8 bytes at WIRE_GTRID_TIME are the time of tpbegin(), clock_now_us(), big-endian: a TMQUEUE
- * opens no branch for a transaction older than itself, for it may have forgotten what that transaction did here.
+ * Bytes of a transaction's id.  One of tpbegin(): the 8 bytes at WIRE_GTRID_TIME are the time of it, clock_now_us(), big-endian (a
+ * TMQUEUE opens no branch for a transaction older than itself, for it may have forgotten what that transaction did here); the 4 at
+ * WIRE_GTRID_PID are the process.  One that came by XA begins with WIRE_GTRID_XID; then the XID: formatID (8, signed), length of its
+ * gtrid (1), gtrid, bqual.  Its branch is opened by WIRE_TX_START and by nothing else, so what a restart forgot stays forgotten.
  */
 #define WIRE_GTRID_TIME 0
-#define WIRE_GTRID_MAX 32
+#define WIRE_GTRID_PID 8
+#define WIRE_GTRID_XID 0xff
+#define WIRE_GTRID_MAX 138
 #define WIRE_NAME 128		/* service, queue and space names, NUL included */
 #define WIRE_GROUP 32		/* group names, NUL included */
 #define WIRE_MAX_GROUPS 32	/* groups that one transaction may join */
@@ -116,16 +120,42 @@ struct wire_cancel { uint64_t reqid; uint64_t target; };
 #define WIRE_WHY 128
 struct wire_why { int32_t error; int64_t urcode; char text[WIRE_WHY]; };
 
-enum wire_txop { WIRE_TX_COMMIT = 1, WIRE_TX_ABORT, WIRE_TX_PREPARE, WIRE_TX_QUERY, WIRE_TX_FORGET };
+enum wire_txop {
+	WIRE_TX_COMMIT = 1,	/* the initiator: commit; with several groups the one that is asked coordinates */
+	WIRE_TX_ABORT,		/* roll back, prepared or not */
+	WIRE_TX_PREPARE,	/* the coordinator (groups, it comes first; none: a transaction manager that will not be asked): vote */
+	WIRE_TX_QUERY,		/* a prepared participant to the coordinator: what became of it? */
+	WIRE_TX_FORGET,		/* the heuristic outcome is known: remember it no longer */
+	WIRE_TX_DECIDED,	/* the coordinator: commit what was prepared */
+	WIRE_TX_START,		/* XA: open the branch */
+	WIRE_TX_JOIN		/* XA: is the branch there, and active? */
+};
+enum wire_outcome {
+	WIRE_OUT_NONE,		/* nothing to tell: see error */
+	WIRE_OUT_PREPARED,	/* the vote is yes, on disk */
+	WIRE_OUT_READ_ONLY,	/* the vote is yes; there was nothing to commit, and the branch is gone */
+	WIRE_OUT_COMMITTED,
+	WIRE_OUT_ROLLED_BACK,
+	WIRE_OUT_UNDECIDED,	/* being decided: ask again */
+	WIRE_OUT_NONE_SUCH,	/* no such branch (any more) */
+	WIRE_OUT_HEUR_COMMITTED,/* an administrator did, against or before the decision; remembered until FORGET */
+	WIRE_OUT_HEUR_ROLLED_BACK,
+	WIRE_OUT_HEUR_MIXED,	/* of the coordinator: some groups so, some so */
+	WIRE_OUT_HEUR_HAZARD,	/* of the coordinator: some group may have ended otherwise */
+	WIRE_OUT_LAST = WIRE_OUT_HEUR_HAZARD
+};
 struct wire_txend {
 	uint64_t reqid;
 	uint8_t op;			/* enum wire_txop */
 	struct wire_tx tx;
 	uint8_t logged;			/* TP_CMT_LOGGED: answer after the decision */
+	uint32_t timeout_ms;		/* how long the caller will wait; 0: for ever */
 	struct wire_groups groups;	/* all that joined; the first one coordinates */
 	struct wire_why why;		/* of an abort; all zero: not told */
 };
-struct wire_txreply { uint64_t reqid; int32_t error, heuristic; };	/* error: 0, TPEABORT, TPETIME, TPESYSTEM ... */
+/* error: 0, or TPEABORT (rolled back), TPETIME, TPESYSTEM, TPEHEURISTIC, TPEHAZARD, TPEPROTO, TPEMATCH (START: it is there already),
+ * TPENOENT (this server stands by), TPELIMIT.  Which outcomes go with which op: INTERFACES.md. */
+struct wire_txreply { uint64_t reqid; int32_t error; uint8_t outcome; };
 
 struct wire_call {
 	uint64_t reqid;

@@ -8,9 +8,10 @@
  *                 0    10  version, kind, reqid
  *                10     4  presence mask; LOGGED is a bit of it
  *                14     1  op, enum wire_txop
- *                          then, each only if its bit is on: tx, groups (1, then 2+n each), why (4 + 8, then 2+n)
+ *                          then, each only if its bit is on: tx, timeout_ms (4), groups (1, then 2+n each), why (4 + 8,
+ *                          then 2+n)
  */
-#define TXEND_MASK (HAS_TX | HAS_LOGGED | HAS_GROUPS | HAS_WHY)
+#define TXEND_MASK (HAS_TX | HAS_LOGGED | HAS_TIMEOUT | HAS_GROUPS | HAS_WHY)
 
 static bool
 has_why(const struct wire_why *why)
@@ -34,10 +35,12 @@ void
 wire_txend_encode(struct wr *w, const struct wire_txend *m)
 {
 	put_start(w, WIRE_TXEND, m->reqid);
-	wr_u32(w, bit_if(m->tx.gtrid_len != 0, HAS_TX) | bit_if(m->logged, HAS_LOGGED) |
+	wr_u32(w, bit_if(m->tx.gtrid_len != 0, HAS_TX) | bit_if(m->logged, HAS_LOGGED) | bit_if(m->timeout_ms != 0, HAS_TIMEOUT) |
 	    bit_if(m->groups.n != 0, HAS_GROUPS) | bit_if(has_why(&m->why), HAS_WHY));
 	wr_u8(w, m->op);
 	put_tx(w, &m->tx);
+	if (m->timeout_ms != 0)
+		wr_u32(w, m->timeout_ms);
 	put_groups(w, &m->groups);
 	if (has_why(&m->why)) {
 		wr_u32(w, (uint32_t)m->why.error);
@@ -56,8 +59,9 @@ wire_txend_decode(const uint8_t *p, size_t n, struct wire_txend *m)
 	has = get_mask(&r, TXEND_MASK);
 	m->logged = (has & HAS_LOGGED) != 0;
 	m->op = rd_u8(&r);
-	insist(&r, m->op >= WIRE_TX_COMMIT && m->op <= WIRE_TX_FORGET);
+	insist(&r, m->op >= WIRE_TX_COMMIT && m->op <= WIRE_TX_JOIN);
 	get_tx(&r, has & HAS_TX, &m->tx);
+	m->timeout_ms = get_u32(&r, has & HAS_TIMEOUT);
 	get_groups(&r, has & HAS_GROUPS, &m->groups);
 	get_why(&r, has & HAS_WHY, &m->why);
 	return rd_clean_end(&r) ? 0 : -1;
@@ -67,14 +71,14 @@ wire_txend_decode(const uint8_t *p, size_t n, struct wire_txend *m)
  * TXREPLY.   offset  size  field
  *                 0    10  version, kind, reqid
  *                10     4  error
- *                14     4  heuristic
+ *                14     1  outcome, enum wire_outcome
  */
 void
 wire_txreply_encode(struct wr *w, const struct wire_txreply *m)
 {
 	put_start(w, WIRE_TXREPLY, m->reqid);
 	wr_u32(w, (uint32_t)m->error);
-	wr_u32(w, (uint32_t)m->heuristic);
+	wr_u8(w, m->outcome);
 }
 
 int
@@ -84,7 +88,8 @@ wire_txreply_decode(const uint8_t *p, size_t n, struct wire_txreply *m)
 
 	m->reqid = get_start(&r, WIRE_TXREPLY);
 	m->error = (int32_t)rd_u32(&r);
-	m->heuristic = (int32_t)rd_u32(&r);
+	m->outcome = rd_u8(&r);
+	insist(&r, m->outcome <= WIRE_OUT_LAST);
 	return rd_clean_end(&r) ? 0 : -1;
 }
 

@@ -25,7 +25,8 @@
 /* A global transaction id: when it began, by which process, and what cannot be guessed. */
 struct gtrid { uint8_t us[8]; uint8_t pid[4]; uint8_t count[4]; uint8_t random[12]; };
 _Static_assert(offsetof(struct gtrid, us) == WIRE_GTRID_TIME, "queue managers read the time there");
-_Static_assert(offsetof(struct gtrid, us) == WIRE_GTRID_TIME, "queue managers look there");
+_Static_assert(offsetof(struct gtrid, pid) == WIRE_GTRID_PID, "administrators read the process there");
+_Static_assert(sizeof(struct gtrid) <= offsetof(TPTRANID, info[5]), "a suspended transaction's id holds it");
 
 static void
 put_be(uint8_t *to, size_t n, uint64_t v)
@@ -410,7 +411,7 @@ tpresume(TPTRANID *tranid, long flags)
 	struct context *ctx;
 	int err = 0;
 
-	if (tranid == NULL || flags != 0 || tranid->info[5] <= 0 || tranid->info[5] > WIRE_GTRID_MAX)
+	if (tranid == NULL || flags != 0 || tranid->info[5] <= 0 || tranid->info[5] > (long)sizeof(struct gtrid))
 		return fail(TPEINVAL);
 	if ((ctx = context_enter()) == NULL)
 		return -1;

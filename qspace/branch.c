@@ -286,6 +286,18 @@ qspace_branch_doomed(const struct branch *b)
 	return b->doomed;
 }
 
+enum branch_state
+qspace_branch_state(const struct branch *b)
+{
+	return b->state;
+}
+
+const char *
+qspace_branch_coordinator(const struct branch *b)
+{
+	return b->coordinator;
+}
+
 static int	/* Its operations have been carried out; from here on nobody finds it. */
 branch_end(struct qspace *qs, struct branch *b, enum branch_state how)
 {
@@ -874,11 +886,13 @@ qspace_branch_list(struct qspace *qs, struct branch_info **out, size_t *n)
 	for (b = qs->branches; b != NULL; b = next) {
 		next = b->hh.next;
 		i->id = b->id;
-		snprintf(i->state, sizeof i->state, "%s", states[b->state].name);
+		i->state = b->state;
+		i->state_name = states[b->state].name;
 		memcpy(i->coordinator, b->coordinator, sizeof i->coordinator);
 		i->began_us = b->began_us;
 		i->deadline_us = b->deadline_us;
 		i->doomed = b->doomed;
+		i->bytes = (int64_t)b->bytes;
 		for (size_t k = 0; k < b->n; k++)
 			*(b->op[k].kind == OP_ENQUEUE ? &i->enqueues : &i->dequeues) += 1;
 		i++;

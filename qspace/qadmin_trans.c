@@ -40,7 +40,7 @@ show_branch(struct qadmin *a, const struct branch_info *b)
 	if (r == NULL)
 		return -1;
 	gtrid_format(&b->id, gtrid);
-	return record_set(r, "gtrid", gtrid) | record_set(r, "state", b->state) | record_set(r, "coordinator",
+	return record_set(r, "gtrid", gtrid) | record_set(r, "state", b->state_name) | record_set(r, "coordinator",
 	    b->coordinator) |
 	    record_setf(r, "enqueues", "%lld", (long long)b->enqueues) | record_setf(r, "dequeues", "%lld",
 	    (long long)b->dequeues) |

@@ -23,7 +23,7 @@
 #include "wire.h"	/* struct document, record: the vocabulary of administration; struct wire_why */
 
 #define QSPACE_NAME_MAX 15
-#define QSPACE_GTRID_MAX 32
+#define QSPACE_GTRID_MAX WIRE_GTRID_MAX
 
 #define QSPACE_BODY_MAX ((size_t)1 << 30)	/* bytes of a message */
 
@@ -188,20 +188,32 @@ int qspace_fetch_take(struct fetch *f, struct qmsg **out);	/* in a batch */
 void qspace_fetch_drop(struct fetch *f);			/* NULL is fine */
 
 /* --- branches ---
- *             prepare             commit
- *   ACTIVE -------------> PREPARED ------> COMMITTED      one-phase: ACTIVE -> COMMITTED
- *      |                      |
- *      | roll back, timeout,  | roll back               PREPARED outlives a crash: in doubt until its coordinator
- *      | crash                v                         or an administrator ends it.
- *      '------------------> ABORTED
+ *             prepare              decided: commit
+ *   ACTIVE -------------> PREPARED ----------------> COMMITTED      one-phase: ACTIVE -> COMMITTED
+ *      |                   |  |                                     nothing to commit: prepare ends it (read-only)
+ *      | roll back,        |  | by hand
+ *      | timeout, crash    |  '-----> HEUR_COMMITTED, HEUR_ROLLED_BACK: remembered until forgotten
+ *      v                   | decided: roll back
+ *   ABORTED <--------------'
+ *
+ * PREPARED outlives a crash: in doubt until its coordinator, or an administrator, ends it.  So do the heuristic ones.
  */
+enum branch_state { BR_ACTIVE, BR_PREPARED, BR_COMMITTED, BR_ABORTED, BR_HEUR_COMMITTED, BR_HEUR_ROLLED_BACK };
 struct branch_id { uint8_t len; uint8_t gtrid[QSPACE_GTRID_MAX]; };
 struct branch *qspace_branch_find(struct qspace *qs, const struct branch_id *id);	/* NULL: none */
 /* QMENOSPACE: the space's transaction limit.  deadline_us: wall clock; 0 none.  What counts is how far away that is now: setting the
  * clock changes nothing. */
 int qspace_branch_begin(struct qspace *qs, const struct branch_id *id, int64_t deadline_us, struct branch **out);
+enum branch_state qspace_branch_state(const struct branch *b);
 void qspace_branch_doom(struct branch *b);	/* rollback-only from now on; operations answer QMEABORTED */
 bool qspace_branch_doomed(const struct branch *b);
+/* Who began it, in words for people ("process 123 of user 1000"); shown by lists.  Copied. */
+void qspace_branch_set_owner(struct branch *b, const char *who);
+/*
+ * Its coordinator is deciding, here: from now on operations answer QMEPROTO and its deadline does not count.  Memory only: a crash
+ * rolls it back.  Only of an active one; a batch's abort does not take it back.
+ */
+void qspace_branch_close(struct branch *b);
 /* Applies all operations in the batch; the branch is gone once the batch committed.  QMEABORTED: it was doomed, and is rolled back. */
 int qspace_branch_commit(struct qspace *qs, struct branch *b);
 /*
@@ -210,10 +222,34 @@ int qspace_branch_commit(struct qspace *qs, struct branch *b);
  */
 int qspace_branch_rollback(struct qspace *qs, struct branch *b);
 int qspace_branch_rollback_because(struct qspace *qs, struct branch *b, const struct wire_why *why);
-/* Durable in the batch: operations and coordinator.  In doubt from then on. */
+/*
+ * Durable in the batch: operations and coordinator ("": a transaction manager that will not be asked).  In doubt from then on.
+ * 0 also when it is prepared already.  QSPACE_READ_ONLY: there was nothing to commit; the branch is gone with the batch.
+ */
+enum { QSPACE_READ_ONLY = -104 };
 int qspace_branch_prepare(struct qspace *qs, struct branch *b, const char *coordinator);
-struct branch_info { struct branch_id id; char state[12]; char coordinator[32]; int64_t began_us, deadline_us; int64_t enqueues, dequeues; bool doomed; };
+const char *qspace_branch_coordinator(const struct branch *b);
+/* An administrator ends a prepared one: committed or rolled back, and remembered as such, in the batch.  QMENOSPACE: no room to. */
+int qspace_branch_by_hand(struct qspace *qs, struct branch *b, bool commit);
+int qspace_branch_forget(struct qspace *qs, struct branch *b);	/* a heuristic one, in the batch.  QMEPROTO: it is none */
+struct branch_info {
+	struct branch_id id; enum branch_state state;
+	const char *state_name;		/* static: "active", "prepared", "heuristically committed"... */
+	char coordinator[WIRE_GROUP], owner[64];
+	int64_t began_us, deadline_us;	/* wall clock; deadline 0: none */
+	int64_t enqueues, dequeues, bytes;	/* what it holds: messages to come, messages to go, memory */
+	bool doomed, closed;
+};
 int qspace_branch_list(struct qspace *qs, struct branch_info **out, size_t *n);	/* free(*out) */
+
+/* --- decisions: the transactions that this space coordinated, and that were committed (D4, D5) --- */
+
+/* In the batch that commits the coordinator's own branch: the groups that are to be told. */
+int qspace_decision_put(struct qspace *qs, const struct branch_id *id, const struct wire_groups *groups);
+int qspace_decision_get(struct qspace *qs, const struct branch_id *id, struct wire_groups *groups);	/* 0, QMENOMSG: none */
+int qspace_decision_remove(struct qspace *qs, const struct branch_id *id);	/* all have answered.  In a batch; 0 when there is none */
+/* One after the other: *after NULL: the first.  0, QMENOMSG at the end. */
+int qspace_decision_next(struct qspace *qs, const struct branch_id *after, struct branch_id *id, struct wire_groups *groups);
 
 /* --- time, and what became eligible --- */
 

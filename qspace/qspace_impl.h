@@ -401,7 +401,6 @@ int message_locate(struct qspace *qs, struct queue *q, const struct msgid_parts 
 
 /* --- branch.c --- */
 
-enum branch_state { BR_ACTIVE, BR_PREPARED, BR_COMMITTED, BR_ABORTED };
 enum op_kind { OP_ENQUEUE = 1, OP_DEQUEUE = 2 };
 enum fate { FATE_HELD, FATE_BACK, FATE_GONE };	/* of a dequeued message, once its branch has ended */
 struct op {

@@ -188,9 +188,10 @@ static void
 fill_txend(union any *a)
 {
 	a->txend.reqid = (uint64_t)any_number();
-	a->txend.op = (uint8_t)(WIRE_TX_COMMIT + dice(5));
+	a->txend.op = (uint8_t)(WIRE_TX_COMMIT + dice(WIRE_TX_JOIN));
 	fill_tx(&a->txend.tx);
 	a->txend.logged = (uint8_t)dice(2);
+	a->txend.timeout_ms = (uint32_t)any_number();
 	fill_groups(&a->txend.groups);
 	a->txend.why.error = (int32_t)any_number();
 	a->txend.why.urcode = any_number();
@@ -200,7 +201,7 @@ fill_txend(union any *a)
 static void
 fill_txreply(union any *a)
 {
-	a->txreply = (struct wire_txreply){ (uint64_t)any_number(), (int32_t)any_number(), (int32_t)any_number() };
+	a->txreply = (struct wire_txreply){ (uint64_t)any_number(), (int32_t)any_number(), (uint8_t)dice(WIRE_OUT_LAST + 1) };
 }
 
 static void
