@@ -248,7 +248,7 @@ in_doubt_waits_for_its_outcome(void)
 	reopen(g);
 	CU_ASSERT_EQUAL(qspace_branch_list(g->qs, &list, &n), 0);
 	CU_ASSERT_EQUAL_FATAL(n, 1);
-	CU_ASSERT_STRING_EQUAL(list[0].state, "prepared");
+	CU_ASSERT_STRING_EQUAL(list[0].state_name, "prepared");
 	CU_ASSERT_STRING_EQUAL(list[0].coordinator, "GRP1");
 	CU_ASSERT_EQUAL(list[0].enqueues, 3);
 	CU_ASSERT_EQUAL(list[0].dequeues, 1);
