@@ -319,24 +319,42 @@ conn_next_reqid(struct conn *c)
 	return ++c->last_reqid;
 }
 
-/* The least busy server, whatever service keeps it busy for us; in turn among equals.  One that ends comes last. */
+static bool
+has_group(const struct wire_groups *g, const char *group)
+{
+	int i;
+
+	for (i = 0; g != NULL && i < g->n; i++)
+		if (strcmp(g->name[i], group) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * A server of a group that joined already, or else any while there is room for one more: a transaction that stays on one
+ * branch ends with one message.  Among these the least busy one, whatever service keeps it busy for us; in turn among
+ * equals.  One that ends comes last.
+ */
 static struct target *
-target_choose(struct conn *c, struct service *s, const char *group)
+target_choose(struct conn *c, struct service *s, const struct wire_groups *joined)
 {
 	struct target *best = NULL, *t;
+	bool full = joined != NULL && joined->n == WIRE_MAX_GROUPS, best_in = false, in;
 	unsigned best_load = 0, load;
 	size_t i;
 
 	for (i = 0; i < s->n; i++) {
 		t = &s->target[(s->turn + i) % s->n];
-		if (*group != '\0' && strcmp(t->group, group) != 0)
+		in = has_group(joined, t->group);
+		if (!in && (full || best_in))
 			continue;
 		if (t->peer == NULL)
 			t->peer = peer_find(c, t->endpoint);
 		load = t->peer == NULL ? 0 : t->peer->leaving ? UINT_MAX : t->peer->outstanding;
-		if (best == NULL || load < best_load) {
+		if (best == NULL || in != best_in || load < best_load) {
 			best = t;
 			best_load = load;
+			best_in = in;
 		}
 	}
 	s->turn++;
@@ -462,7 +480,7 @@ conn_ask_again(struct conn *c, const char *name, bool pause, const struct patien
 }
 
 int
-conn_submit(struct conn *c, const char *name, const char *group, const struct link_body *body,
+conn_submit(struct conn *c, const char *name, const struct wire_groups *joined, const struct link_body *body,
     const struct patience *how, struct pending *p)
 {
 	const struct service *known;
@@ -476,7 +494,7 @@ conn_submit(struct conn *c, const char *name, const char *group, const struct li
 		if ((err = conn_lookup(c, name, how, &known)) != 0)
 			return err;
 		s = c->services;	/* conn_lookup() puts it first */
-		if ((t = target_choose(c, s, group)) == NULL)
+		if ((t = target_choose(c, s, joined)) == NULL)
 			return TPETRAN;
 		if (t->peer == NULL && (t->peer = peer_open(c, t->endpoint)) == NULL)
 			return TPEOS;

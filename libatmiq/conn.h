@@ -87,11 +87,12 @@ bool conn_accepts_type(const struct service *s, const char *type, const char *su
 
 uint64_t conn_next_reqid(struct conn *c);
 /*
- * Send the header that stands in c->out, with request id p->reqid, to one of the servers of `service` (of `group`
- * only, unless it is ""), and put p among the requests under way.  A code other than 0 means surely not sent:
- * those of conn_lookup(), TPETIME, TPEBLOCK, TPEOS, and TPETRAN when the service is offered by other groups only.
+ * Send the header that stands in c->out, with request id p->reqid, to one of the servers of `service`, and put p among
+ * the requests under way.  `joined` (NULL: none): groups to prefer; when they are as many as may join one transaction, only
+ * these.  A code other than 0 means surely not sent: those of conn_lookup(), TPETIME, TPEBLOCK, TPEOS, and TPETRAN when
+ * the service is offered by a group too many.
  */
-int conn_submit(struct conn *c, const char *service, const char *group, const struct link_body *body,
+int conn_submit(struct conn *c, const char *service, const struct wire_groups *joined, const struct link_body *body,
     const struct patience *how, struct pending *p);
 /*
  * Wait until p is answered (0; look at p->msg) or lost.  wake_fd, -1 for none, ends the wait with TPGOTSIG when

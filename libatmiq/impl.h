@@ -131,10 +131,12 @@ void tran_doom(struct context *ctx);
 void tran_doom_because(struct context *ctx, int error, long urcode, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 void tran_to_wire(const struct context *ctx, struct wire_tx *tx);
-bool tran_join_group(struct context *ctx, const char *group);	/* false: a second group; the transaction is doomed */
+bool tran_join_group(struct context *ctx, const char *group);	/* false: one too many; the transaction is doomed */
 int tran_begin(struct context *ctx, unsigned long timeout_s);	/* these: 0 or a TPE code */
 int tran_commit(struct context *ctx);
 int tran_abort(struct context *ctx);
+int groups_commit(struct context *ctx);		/* tell those that joined; the transaction itself is the caller's to forget */
+int groups_abort(struct context *ctx);
 /* A service works in its caller's transaction. */
 void tran_enter_callers(struct context *ctx, const struct wire_tx *tx);
 void tran_forget(struct context *ctx);

@@ -105,7 +105,7 @@ relay_start(const struct work *w, const struct tran *t, const char *name, const 
 	}
 	wr_reset(&conn.out);
 	wire_call_encode(&conn.out, &m);
-	if ((err = conn_submit(&conn, name, "", body, &how, &r->pending)) != 0 || r->noreply) {
+	if ((err = conn_submit(&conn, name, NULL, body, &how, &r->pending)) != 0 || r->noreply) {
 		conn_forget(&conn, &r->pending);
 		free(r);
 		return err;

@@ -116,7 +116,7 @@ call_send(struct context *ctx, struct call *call, char *svc, char *data, long le
 	}
 	wr_reset(&conn_of(ctx)->out);
 	wire_call_encode(&conn_of(ctx)->out, &m);
-	if ((err = conn_submit(conn_of(ctx), m.service, "", m.has_body ? &body : NULL, how, &call->pending)) != 0)
+	if ((err = conn_submit(conn_of(ctx), m.service, NULL, m.has_body ? &body : NULL, how, &call->pending)) != 0)
 		return err;
 	if (flags & TPNOREPLY)
 		conn_forget(conn_of(ctx), &call->pending);

@@ -43,7 +43,7 @@ struct operation {
 	struct context *ctx;
 	struct conn *conn;		/* its own meanwhile; NULL: not under way */
 	char service[WIRE_NAME];
-	char group[WIRE_GROUP];		/* that the transaction is bound to; "" any */
+	struct wire_groups joined;	/* the transaction's groups when it began */
 	struct patience how;
 	struct pending pending;
 	struct wire_qreply reply;
@@ -54,21 +54,17 @@ struct operation {
 	int wake_fd;			/* ends the wait; -1 none */
 };
 
-/*
- * The transaction is usable and the time is set; 0 or a TPE code.  A transaction that a group has joined goes on with that
- * group only.
- */
+/* The transaction is usable and the time is set; 0 or a TPE code. */
 static int
 operation_begin(struct operation *op, char *qspace, long flags)
 {
 	struct context *ctx = op->ctx;
-	const struct wire_groups *g = &ctx->tran.groups;
 
 	if (!tran_usable(ctx))
 		return TPETIME;
 	name_copy(op->service, qspace);
-	if (op->in_tran && g->n > 0)
-		memcpy(op->group, g->name[0], sizeof op->group);
+	if (op->in_tran)
+		op->joined = ctx->tran.groups;
 	op->wake_fd = -1;
 	call_priority(ctx, 0);
 	call_patience(ctx, flags, &op->how);
@@ -118,7 +114,11 @@ operation_run(struct operation *op, const struct link_body *body)
 again:
 	waiting = op->how;
 	waiting.restart = op->how.restart || !op->waits;
-	if ((err = conn_submit(c, op->service, op->group, body, &op->how, &op->pending)) != 0)
+	if ((err = conn_submit(c, op->service, &op->joined, body, &op->how, &op->pending)) == TPETRAN)
+		ulog("LIBTUX_CAT:5141: ERROR: a queue operation on %s is refused: %d groups joined its transaction, and "
+		     "that is the limit",
+		    op->service, WIRE_MAX_GROUPS);
+	if (err != 0)
 		return err;
 	if (op->waits && waiting.deadline_us != LINK_FOREVER)
 		waiting.deadline_us += GRACE_US;

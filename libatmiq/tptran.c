@@ -19,7 +19,6 @@
 #include "clock.h"
 #include "ulog.h"
 
-#define ABORT_US 2000000LL	/* for a server that may be gone: its branch is gone with it, or ends at its deadline */
 #define LONGEST_MS 0xffffffffu	/* tpbegin(0) */
 
 /* A global transaction id: when it began, by which process, and what cannot be guessed. */
@@ -146,14 +145,14 @@ tran_join_group(struct context *ctx, const char *group)
 	for (i = 0; i < g->n; i++)
 		if (strcmp(g->name[i], group) == 0)
 			return true;
-	if (g->n < WIRE_MAX_GROUPS)
+	if (g->n < WIRE_MAX_GROUPS) {
 		snprintf(g->name[g->n++], WIRE_GROUP, "%s", group);
-	if (g->n == 1 || !ctx->tran.initiator)
 		return true;
-	ulog("LIBTUX_CAT:5030: ERROR: transaction can only be rolled back: groups %s and %s joined it, and one is the "
-	     "limit",
-	    g->name[0], group);
-	ctx->tran.doomed = true;
+	}
+	ulog("LIBTUX_CAT:5030: ERROR: transaction can only be rolled back: group %s joined it after %d others, which are "
+	     "the limit",
+	    group, g->n);
+	tran_doom_because(ctx, TPETRAN, 0, "more than %d groups joined", WIRE_MAX_GROUPS);
 	return false;
 }
 
@@ -186,83 +185,6 @@ tran_begin(struct context *ctx, unsigned long timeout_s)
 	return 0;
 }
 
-/* Tell group i how the transaction ends.  0 and *error, what it answered; else as conn_submit(), or TPESVCERR:
- * unknown. */
-static int
-group_end(struct context *ctx, int i, enum wire_txop op, int64_t patience_us, int *error)
-{
-	struct patience how = { .deadline_us = deadline_from(patience_us), .restart = true };
-	struct wire_txend m = { .op = (uint8_t)op, .logged = ctx->commit_logged, .groups = ctx->tran.groups };
-	struct wire_txreply reply;
-	struct pending p = { 0 };
-	char service[WIRE_NAME];
-	int err;
-
-	snprintf(service, sizeof service, "..%s", ctx->tran.groups.name[i]);
-	m.reqid = p.reqid = conn_next_reqid(conn_of(ctx));
-	tran_to_wire(ctx, &m.tx);
-	if (op == WIRE_TX_ABORT)
-		m.why = ctx->tran.why;
-	wr_reset(&conn_of(ctx)->out);
-	wire_txend_encode(&conn_of(ctx)->out, &m);
-	if ((err = conn_submit(conn_of(ctx), service, "", NULL, &how, &p)) != 0)
-		return err;
-	if ((err = conn_await(conn_of(ctx), &p, &how, -1)) != 0)
-		err = TPESVCERR;
-	else if (wire_txreply_decode(p.msg->head, p.msg->head_len, &reply) != 0) {
-		ulog("LIBTUX_CAT:5031: ERROR: group %s gave no proper answer to the end of a transaction",
-		    ctx->tran.groups.name[i]);
-		err = TPESVCERR;
-	} else
-		*error = reply.error;
-	conn_forget(conn_of(ctx), &p);
-	return err;
-}
-
-static void	/* Nothing doomed it: it is the wish of the program, which is named. */
-why_of_program(struct context *ctx)
-{
-	struct wire_why *why = &ctx->tran.why;
-
-	if (why->text[0] == '\0' && snprintf(why->text, sizeof why->text, "rolled back by its program %.24s, process %ld%s",
-	    proc_name != NULL ? proc_name : program_invocation_short_name, (long)getpid(), ctx->who) >= (int)sizeof why->text)
-		memcpy(why->text + sizeof why->text - 4, "...", 4);
-}
-
-static void
-groups_abort(struct context *ctx)
-{
-	int64_t patience_us = blocking_us(ctx) < ABORT_US ? blocking_us(ctx) : ABORT_US;
-	int i, error;
-
-	why_of_program(ctx);
-	for (i = 0; i < ctx->tran.groups.n; i++)
-		if (group_end(ctx, i, WIRE_TX_ABORT, patience_us, &error) != 0)
-			ulog("LIBTUX_CAT:5032: WARN: group %s did not hear that a transaction is rolled back; it will "
-			     "at its time-out",
-			    ctx->tran.groups.name[i]);
-}
-
-static int
-tran_commit_group(struct context *ctx)
-{
-	int error = 0, err = group_end(ctx, 0, WIRE_TX_COMMIT, blocking_us(ctx), &error);
-
-	switch (err) {
-	case 0:
-		return error;
-	case TPESVCERR:
-		ulog("LIBTUX_CAT:5033: ERROR: the outcome of a transaction is unknown: group %s was told to commit and "
-		     "is gone",
-		    ctx->tran.groups.name[0]);
-		return TPETIME;
-	default:		/* surely not sent, so surely not committed */
-		ulog("LIBTUX_CAT:5034: ERROR: transaction rolled back: group %s cannot be reached to commit: %s",
-		    ctx->tran.groups.name[0], tpstrerror(err));
-		return TPEABORT;
-	}
-}
-
 int
 tran_commit(struct context *ctx)
 {
@@ -274,7 +196,7 @@ tran_commit(struct context *ctx)
 		groups_abort(ctx);
 		err = TPEABORT;
 	} else if (ctx->tran.groups.n > 0)
-		err = tran_commit_group(ctx);
+		err = groups_commit(ctx);
 	tran_forget(ctx);
 	return err;
 }
@@ -282,12 +204,14 @@ tran_commit(struct context *ctx)
 int
 tran_abort(struct context *ctx)
 {
+	int err;
+
 	if (!context_settle(ctx) || !ctx->tran.active || !ctx->tran.initiator)
 		return TPEPROTO;
 	calls_forget(ctx, true);
-	groups_abort(ctx);
+	err = groups_abort(ctx);
 	tran_forget(ctx);
-	return 0;
+	return err;
 }
 
 int

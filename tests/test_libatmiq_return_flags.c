@@ -302,8 +302,6 @@ commit_goes_to_the_group_that_joined(void)
 	CU_ASSERT_EQUAL(tpenqueue("QSPACE", "Q", NULL, b, 0, 0), 0);
 	CU_ASSERT_TRUE(seen(f)->enqueue.tx.gtrid_len > 0);
 	FAKE(f, CU_ASSERT_TRUE(f->enqueue.tx.timeout_ms > 20000 && f->enqueue.tx.timeout_ms <= 30000));
-	CU_ASSERT_EQUAL(tpenqueue("OTHER", "Q", NULL, b, 0, 0), -1);	/* another group: not in this version */
-	CU_ASSERT_EQUAL(tperrno, TPETRAN);
 	CU_ASSERT_EQUAL(tpenqueue("QSPACE", "Q", NULL, b, 0, TPNOTRAN), 0);
 	CU_ASSERT_EQUAL(seen(f)->enqueue.tx.gtrid_len, 0);
 	CU_ASSERT_EQUAL(tpcommit(0), 0);
