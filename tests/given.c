@@ -128,6 +128,60 @@ or(const char *s, const char *otherwise)
 	return s != NULL ? s : otherwise;
 }
 
+/* --- several spaces --- */
+
+static int
+spaces_of(const struct given_conf *c)
+{
+	return c->no_queue_group ? 0 : c->spaces > 1 ? c->spaces : 1;
+}
+
+const char *
+given_space(int n)
+{
+	static const char *const names[] = { "QSPACE", "QSPACE2", "QSPACE3", "QSPACE4" };
+
+	return names[n - 1];
+}
+
+const char *
+given_group(int n)
+{
+	static const char *const names[] = { "QUE1", "QUE2", "QUE3", "QUE4" };
+
+	return names[n - 1];
+}
+
+const char *
+given_device(const struct given *g, int n)
+{
+	static char path[4][PATH_MAX + 8];
+
+	snprintf(path[n - 1], sizeof path[0], n > 1 ? "%s/QUE%d" : "%s/QUE", g->dir, n);
+	return path[n - 1];
+}
+
+static void
+write_groups(const struct given *g, const struct given_conf *c)
+{
+	for (int n = 1; n <= spaces_of(c); n++)
+		given_append(g, "ubb", "%s\tLMID=SITE1 GRPNO=%d TMSNAME=TMS_QM TMSCOUNT=2\n\tOPENINFO=\"TUXEDO/QM:%s:%s\"\n",
+		    given_group(n), GIVEN_GRPNO(n), given_device(g, n), given_space(n));
+}
+
+static void
+write_tmqueues(const struct given *g, const struct given_conf *c)
+{
+	const char *params = or(c->tmqueue_params, c->spaces > 1 ? "RESTART=Y GRACE=0 MAXGEN=255" : "RESTART=Y GRACE=0 MAXGEN=10");
+
+	for (int n = 1; n <= spaces_of(c); n++)
+		if (n == 1 && c->tmqueue != NULL)
+			given_append(g, "ubb", "TMQUEUE\tSRVGRP=QUE1 SRVID=1 %s\n", c->tmqueue);
+		else
+			given_append(g, "ubb", "TMQUEUE\tSRVGRP=%s SRVID=1 %s CLOPT=\"-s %s:TMQUEUE -- -t 30\"\n", given_group(n), params,
+			    given_space(n));
+}
+
 static void
 write_ubb(const struct given *g, const struct given_conf *c)
 {
@@ -137,27 +191,27 @@ write_ubb(const struct given *g, const struct given_conf *c)
 	    "\tTLOGDEVICE=\"%s/TLOG\"\n\tTLOGNAME=TLOG\n\tTLOGSIZE=10\n\tULOGPFX=\"%s/ULOG\"\n\n"
 	    "*GROUPS\nAPP\tLMID=SITE1 GRPNO=1\n",
 	    g->key, or(c->resources, ""), g->node, g->tuxdir, g->dir, g->dir, g->dir, g->dir);
-	if (!c->no_queue_group)
-		given_append(g, "ubb", "QUE1\tLMID=SITE1 GRPNO=2 TMSNAME=TMS_QM TMSCOUNT=2\n\tOPENINFO=\"TUXEDO/QM:%s/QUE:QSPACE\"\n", g->dir);
+	write_groups(g, c);
 	given_append(g, "ubb", "%s\n*SERVERS\nDEFAULT: CLOPT=\"-A\"\n", or(c->groups, ""));
 	if (c->server_source != NULL)
 		given_append(g, "ubb", "server\tSRVGRP=APP SRVID=1 %s\n", or(c->server_params, ""));
-	if (!c->no_queue_group)
-		given_append(g, "ubb", "TMQUEUE\tSRVGRP=QUE1 SRVID=1 %s\n",
-		    or(c->tmqueue, "RESTART=Y GRACE=0 MAXGEN=10 CLOPT=\"-s QSPACE:TMQUEUE -- -t 30\""));
+	write_tmqueues(g, c);
 	given_append(g, "ubb", "%s\n*SERVICES\n%s\n", or(c->servers, ""), or(c->services, ""));
 }
 
 static void
-make_space(struct given *g, const struct given_conf *c)
+make_space(struct given *g, const struct given_conf *c, int n)
 {
-	char lines[8192];
+	char *lines;
+	long key = g->key + n;
 
-	snprintf(lines, sizeof lines,
-	    "crdl %s/QUE 0 %ld\nqspacecreate %s QSPACE %ld %s\nqopen QSPACE\nqcreate ERRQ fifo none 0 0 100%% 0%% \"\"\n%s\nquit\n",
-	    g->dir, c->device_pages > 0 ? c->device_pages : 20000, or(c->space_options, ""), g->key + 1 > 262143 ? 32769 : g->key + 1,
-	    or(c->space, "4000 20 50 50 2000 ERRQ n 16"), or(c->queues, ""));
-	free(given_ok(g, lines, "qmadmin %s/QUE", g->dir));
+	if (asprintf(&lines,
+	    "crdl %s 0 %ld\nqspacecreate %s %s %ld %s\nqopen %s\nqcreate ERRQ fifo none 0 0 100%% 0%% \"\"\n%s\nquit\n",
+	    given_device(g, n), c->device_pages > 0 ? c->device_pages : 20000, or(c->space_options, ""), given_space(n),
+	    key > 262143 ? 32769 : key, or(c->space, "4000 20 50 50 2000 ERRQ n 16"), given_space(n), or(c->queues, "")) < 0)
+		abort();
+	free(given_ok(g, lines, "qmadmin %s", given_device(g, n)));
+	free(lines);
 }
 
 void
@@ -195,7 +249,8 @@ given_system_in(struct given *g, const struct given_conf *c)
 		char lines[PATH_MAX + 64];
 		snprintf(lines, sizeof lines, "crdl -b 200 -z %s/TLOG\ncrlog -m SITE1\nq\n", g->dir);
 		free(given_ok(g, lines, "tmadmin"));
-		make_space(g, c);
+		for (int n = 1; n <= spaces_of(c); n++)
+			make_space(g, c, n);
 	}
 	if (!c->not_booted)
 		given_boot(g);

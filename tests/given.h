@@ -36,6 +36,8 @@ struct given_conf {
 	const char *server_source;	/* C text of APPDIR/server, built by buildserver and booted in group APP as SRVID 1 */
 	const char *server_services;	/* its -s options */
 	const char *server_params;	/* further parameters of its entry in *SERVERS */
+	int spaces;			/* how many queue spaces, 1 to 4; each is alone in a device and in a group, see below; default: 1 */
+	const char *tmqueue_params;	/* of every TMQUEUE, before its CLOPT; default: RESTART=Y GRACE=0 MAXGEN=10, several spaces: MAXGEN=255 */
 	bool no_queue_group;		/* no TMQUEUE: a system of services alone */
 	bool only_files;		/* write the files, run nothing */
 	bool not_booted;		/* all made, but not booted */
@@ -49,6 +51,17 @@ void given_done(struct given *g);		/* shuts down, asserts that no process and no
 struct given *given_standing(void);		/* the system of this process; NULL: none */
 void given_boot(struct given *g);
 void given_shutdown(struct given *g);
+
+/*
+ * Spaces, from 1: QSPACE, QSPACE2, QSPACE3, QSPACE4, which are the services of TMQUEUE too, in groups QUE1 to QUE4 (GRPNO 2, 102, 103,
+ * 104) and devices QUE, QUE2, QUE3, QUE4.  All have the same queues.
+ */
+const char *given_space(int n);
+const char *given_group(int n);
+const char *given_device(const struct given *g, int n);
+char *given_qmadmin_of(const struct given *g, int space, const char *lines);	/* as given_qmadmin(), after qopen of that space */
+pid_t given_tmqueue(const struct given *g, int space);		/* the TMQUEUE of its group; 0: none runs */
+pid_t given_pid_as(const struct given *g, int grpno, int srvid);	/* the server with this place in *SERVERS; 0: none runs */
 
 const char *given_dir(const struct given *g);	/* APPDIR */
 const char *given_tuxdir(const struct given *g);
@@ -90,6 +103,9 @@ void nap_ms(int ms);			/* for loops that retry; no test waits a fixed time */
 /* --- a client's few words; the space is QSPACE --- */
 
 void put(const char *queue, const char *text);			/* asserts success */
+void put_in(const char *space, const char *queue, const char *text);	/* the same for a space that is not QSPACE */
+char *take_from(const char *space, const char *queue);
+long depth_in(const struct given *g, int space, const char *queue);
 char *take(const char *queue);					/* malloc'ed; NULL: nothing there; asserts any other failure away */
 char *take_within(const char *queue, double seconds);		/* waits for one */
 int take_diagnostic(const char *queue);				/* what a dequeue answers: 0 (message is gone), or the QME code */

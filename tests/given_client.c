@@ -16,19 +16,25 @@ given_call_ok(int rc, const char *what, const char *file, int line)
 void
 put(const char *queue, const char *text)
 {
+	put_in("QSPACE", queue, text);
+}
+
+void
+put_in(const char *space, const char *queue, const char *text)
+{
 	TPQCTL ctl = { .flags = TPNOFLAGS };
 	char *data = tpalloc("STRING", NULL, (long)strlen(text) + 1);
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(data);
 	snprintf(data, strlen(text) + 1, "%s", text);
-	if (!GIVEN_CALL_OK(tpenqueue("QSPACE", (char *)queue, &ctl, data, 0, 0)))
-		fprintf(stderr, "    queue %s, diagnostic %ld\n", queue, ctl.diagnostic);
+	if (!GIVEN_CALL_OK(tpenqueue((char *)space, (char *)queue, &ctl, data, 0, 0)))
+		fprintf(stderr, "    space %s, queue %s, diagnostic %ld\n", space, queue, ctl.diagnostic);
 	tpfree(data);
 }
 
 /* 0 and *text (malloc'ed, "" without data), or a QME code; any other error is 1000 + tperrno. */
 static int
-try_take(const char *queue, long flags, char **text)
+try_take(const char *space, const char *queue, long flags, char **text)
 {
 	TPQCTL ctl = { .flags = flags };
 	char *data = tpalloc("STRING", NULL, 512);
@@ -36,7 +42,7 @@ try_take(const char *queue, long flags, char **text)
 	int rc = 0;
 
 	*text = NULL;
-	if (tpdequeue("QSPACE", (char *)queue, &ctl, &data, &len, TPNOTIME) == -1)
+	if (tpdequeue((char *)space, (char *)queue, &ctl, &data, &len, TPNOTIME) == -1)
 		rc = tperrno == TPEDIAGNOSTIC ? (int)ctl.diagnostic : 1000 + tperrno;
 	else
 		*text = len > 0 ? strndup(data, (size_t)len) : strdup("");
@@ -47,11 +53,17 @@ try_take(const char *queue, long flags, char **text)
 char *
 take(const char *queue)
 {
+	return take_from("QSPACE", queue);
+}
+
+char *
+take_from(const char *space, const char *queue)
+{
 	char *text;
-	int rc = try_take(queue, TPNOFLAGS, &text);
+	int rc = try_take(space, queue, TPNOFLAGS, &text);
 
 	if (rc != 0 && rc != QMENOMSG) {
-		fprintf(stderr, "\ntake from %s: %d\n", queue, rc);
+		fprintf(stderr, "\ntake from %s of %s: %d\n", queue, space, rc);
 		CU_FAIL("dequeue");
 	}
 	return text;
@@ -61,7 +73,7 @@ int
 take_diagnostic(const char *queue)
 {
 	char *text;
-	int rc = try_take(queue, TPNOFLAGS, &text);
+	int rc = try_take("QSPACE", queue, TPNOFLAGS, &text);
 
 	free(text);
 	return rc;
@@ -71,7 +83,7 @@ bool
 peeks(const char *queue, const char *text)
 {
 	char *got;
-	bool same = try_take(queue, TPQPEEK, &got) == 0 && strcmp(got, text) == 0;
+	bool same = try_take("QSPACE", queue, TPQPEEK, &got) == 0 && strcmp(got, text) == 0;
 
 	free(got);
 	return same;
@@ -81,13 +93,19 @@ peeks(const char *queue, const char *text)
 long
 depth(const struct given *g, const char *queue)
 {
+	return depth_in(g, 1, queue);
+}
+
+long
+depth_in(const struct given *g, int space, const char *queue)
+{
 	char lines[300], want[200], *at;
 	struct ran r;
 	long n = -1;
 
-	snprintf(lines, sizeof lines, "qopen QSPACE\nqinfo %s\nq\n", queue);
+	snprintf(lines, sizeof lines, "qopen %s\nqinfo %s\nq\n", given_space(space), queue);
 	snprintf(want, sizeof want, "queue: %s\n", queue);
-	r = given_run(g, lines, "qmadmin");
+	r = given_run(g, lines, "qmadmin %s", given_device(g, space));
 	if ((at = strstr(r.out, want)) != NULL && (at = strstr(at, "\n  messages: ")) != NULL)
 		n = atol(at + strlen("\n  messages: "));
 	ran_free(&r);
@@ -101,7 +119,7 @@ took(void *arg)
 {
 	struct wanted *w = arg;
 
-	return try_take(w->queue, TPNOFLAGS, &w->text) == 0;
+	return try_take("QSPACE", w->queue, TPNOFLAGS, &w->text) == 0;
 }
 
 char *

@@ -17,6 +17,8 @@ struct given {
 	bool booted;
 };
 
+#define GIVEN_GRPNO(n) ((n) == 1 ? 2 : 100 + (n))	/* of the group of space n; those between are for stories */
+
 void given_remove(struct given *g);
 void given_append(const struct given *g, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 char *read_all(FILE *f);

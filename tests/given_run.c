@@ -183,11 +183,17 @@ given_ok(const struct given *g, const char *input, const char *fmt, ...)
 char *
 given_qmadmin(const struct given *g, const char *lines)
 {
+	return given_qmadmin_of(g, 1, lines);
+}
+
+char *
+given_qmadmin_of(const struct given *g, int space, const char *lines)
+{
 	char *input, *out;
 
-	if (asprintf(&input, "qopen QSPACE\n%s\nquit\n", lines) < 0)
+	if (asprintf(&input, "qopen %s\n%s\nquit\n", given_space(space), lines) < 0)
 		abort();
-	out = given_ok(g, input, "qmadmin");
+	out = given_ok(g, input, "qmadmin %s", given_device(g, space));
 	free(input);
 	return out;
 }
@@ -287,6 +293,43 @@ given_pid(const struct given *g, const char *name, int nth)
 	pid_t pids[256];
 
 	return nth < list(g, name, pids, 256) ? pids[nth] : 0;
+}
+
+/* BBL starts a server with its place on the command line. */
+static bool
+is_at(pid_t pid, const char *grpno, const char *srvid)
+{
+	char args[4096];
+	const char *want[] = { "-g", grpno, "-i", srvid };
+	size_t found = 0;
+	ssize_t n;
+
+	if (!proc_file(pid, "cmdline", args, sizeof args, &n))
+		return false;
+	for (const char *at = args; at < args + n && found < 4; at += strlen(at) + 1)
+		found = strcmp(at, want[found]) == 0 ? found + 1 : found;
+	return found == 4;
+}
+
+pid_t
+given_pid_as(const struct given *g, int grpno, int srvid)
+{
+	pid_t pids[256];
+	char grp[16], id[16];
+	int n = list(g, NULL, pids, 256);
+
+	snprintf(grp, sizeof grp, "%d", grpno);
+	snprintf(id, sizeof id, "%d", srvid);
+	for (int i = 0; i < n; i++)
+		if (is_at(pids[i], grp, id))
+			return pids[i];
+	return 0;
+}
+
+pid_t
+given_tmqueue(const struct given *g, int space)
+{
+	return given_pid_as(g, GIVEN_GRPNO(space), 1);
 }
 
 int
