@@ -362,7 +362,7 @@ void keep_changed(struct qspace *qs);	/* what is in memory is no longer what the
 
 #define PART_BYTES (64 << 10)
 #define WHOLE_MAX (256 << 10)	/* larger ones are stored in parts */
-struct used { int64_t messages, pages, np_bytes, branch_bytes; };
+struct used { int64_t messages, pages, np_bytes, branch_bytes, heuristics; };
 struct parts {
 	struct pin *pins;		/* bodies that somebody is at: they are not freed */
 	struct spool *spools;
@@ -399,7 +399,7 @@ int message_make(struct qspace *qs, struct branch *b, struct queue *q, const str
 int message_locate(struct qspace *qs, struct queue *q, const struct msgid_parts *id, struct okey *k, struct oval *v,
     struct place *at);
 
-/* --- branch.c --- */
+/* --- branch.c, branch_end.c, branch_disk.c, branch_keep.c --- */
 
 enum op_kind { OP_ENQUEUE = 1, OP_DEQUEUE = 2 };
 enum fate { FATE_HELD, FATE_BACK, FATE_GONE };	/* of a dequeued message, once its branch has ended */
@@ -416,16 +416,17 @@ struct branch {
 	struct branch_id id;
 	struct qspace *qs;
 	enum branch_state state;
-	bool doomed;
-	char coordinator[32];
+	bool doomed, closed;
+	char coordinator[WIRE_GROUP], owner[64];
 	int64_t began_us, deadline_us;	/* wall clock, to be shown */
 	int64_t until_us;		/* the deadline, clock_mono_us(); NEVER */
 	struct due due;			/* at until_us, while it is active */
 	struct op *op; size_t n, cap;
 	size_t bytes;
 	uint64_t batch;		/* the batch that saved these: */
-	size_t saved_n, saved_bytes; enum branch_state saved_state; char saved_coordinator[32];
+	size_t saved_n, saved_bytes; enum branch_state saved_state; char saved_coordinator[WIRE_GROUP];
 	bool begun, ended;	/* in this batch */
+	bool emptied;		/* in this batch: its operations were carried out, and its record stays */
 	struct branch *touched_next;
 	UT_hash_handle hh;
 };

@@ -251,6 +251,28 @@ tx_roll_back(struct given_space *g, struct branch *b)
 	return rc;
 }
 
+static inline int
+tx_prepare(struct given_space *g, struct branch *b, const char *coordinator)
+{
+	int rc;
+
+	begin(g);
+	rc = qspace_branch_prepare(g->qs, b, coordinator);
+	commit(g);
+	return rc;
+}
+
+static inline int
+by_hand(struct given_space *g, struct branch *b, bool commits)
+{
+	int rc;
+
+	begin(g);
+	rc = qspace_branch_by_hand(g->qs, b, commits);
+	commit(g);
+	return rc;
+}
+
 static inline void
 tick(struct given_space *g)
 {

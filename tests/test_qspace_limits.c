@@ -116,7 +116,7 @@ another_disk_version_is_refused_untouched(void)
 	f = fopen(path, "r+");
 	n = fread(text_of, 1, sizeof text_of - 1, f);
 	text_of[n] = '\0';
-	v = strstr(text_of, "version 2");
+	v = strstr(text_of, "version 3");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(v);
 	v[8] = '9';
 	rewind(f);
@@ -127,7 +127,7 @@ another_disk_version_is_refused_untouched(void)
 	CU_ASSERT_EQUAL(qspace_open(g->device, "QS", NULL, &g->qs, &why), QMERELEASE);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(why);
 	CU_ASSERT_PTR_NOT_NULL(strstr(why, "version 9"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(why, "version 2"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(why, "version 3"));
 	stat(path, &after);
 	CU_ASSERT_EQUAL(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
 	free(why);

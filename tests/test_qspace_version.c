@@ -1,7 +1,7 @@
 /*
- * A space that was written in disk version 1 (tests/fixture/space-v1.tar.xz) is opened, and everything is there.
+ * A space that was written in an earlier disk version (tests/fixture/space-v*.tar.xz) is opened, and everything is there.
  *
- * The archive was made by the program of that version with what make_it() puts in, which is kept here to tell what must
+ * The archives were made by the programs of those versions with what make_it() puts in, which is kept here to tell what must
  * be found; TEST_FIXTURE=directory makes one like it of the present version.
  */
 #include "given_space.h"
@@ -108,16 +108,16 @@ says(const struct given_space *g, const char *line)
 }
 
 static void
-what_version_1_stored_is_found(void)
+everything_is_found(const char *archive, const char *version)
 {
-	struct given_space *g = given_archive("space-v1.tar.xz");
+	struct given_space *g = given_archive(archive);
 	struct branch *b;
 	struct qmsg *m;
 
 	clock_is(MADE_AT + 60 * INT64_C(1000000));
-	CU_ASSERT_TRUE(says(g, "version 1"));
+	CU_ASSERT_TRUE(says(g, version));
 	given_open(g);
-	CU_ASSERT_TRUE(says(g, "version 2"));
+	CU_ASSERT_TRUE(says(g, "version 3"));
 	CU_ASSERT_EQUAL(stat_of(g, "orders").messages, 5);
 	CU_ASSERT_EQUAL(stat_of(g, "orders").held, 1);
 	CU_ASSERT_EQUAL(stat_of(g, "orders").delayed, 1);
@@ -142,6 +142,8 @@ what_version_1_stored_is_found(void)
 
 	CU_ASSERT_STRING_EQUAL(next(g, "ERRQ"), "poison");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(b = find_tx(g, "in doubt"));
+	CU_ASSERT_EQUAL(qspace_branch_state(b), BR_PREPARED);
+	CU_ASSERT_STRING_EQUAL(qspace_branch_coordinator(b), "GROUP9");
 	CU_ASSERT_EQUAL(tx_commit(g, b), 0);
 	CU_ASSERT_STRING_EQUAL(next(g, "sorted"), "top");
 	CU_ASSERT_STRING_EQUAL(next(g, "sorted"), "prepared");
@@ -154,6 +156,18 @@ what_version_1_stored_is_found(void)
 	CU_ASSERT_STRING_EQUAL(next(g, "orders"), "new");
 	CU_ASSERT_EQUAL(stat_of(g, "orders").messages, 0);
 	given_done(g);
+}
+
+static void
+what_version_1_stored_is_found(void)
+{
+	everything_is_found("space-v1.tar.xz", "version 1");
+}
+
+static void
+what_version_2_stored_is_found(void)
+{
+	everything_is_found("space-v2.tar.xz", "version 2");
 }
 
 static void
@@ -179,6 +193,7 @@ main(void)
 {
 	static const struct unit_test tests[] = {
 		UNIT(what_version_1_stored_is_found),
+		UNIT(what_version_2_stored_is_found),
 	}, making[] = { UNIT(make_a_fixture) };
 
 	return getenv("TEST_FIXTURE") != NULL ? unit_run("fixture", making, 1) :
