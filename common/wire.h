@@ -128,7 +128,9 @@ enum wire_txop {
 	WIRE_TX_FORGET,		/* the heuristic outcome is known: remember it no longer */
 	WIRE_TX_DECIDED,	/* the coordinator: commit what was prepared */
 	WIRE_TX_START,		/* XA: open the branch */
-	WIRE_TX_JOIN		/* XA: is the branch there, and active? */
+	WIRE_TX_JOIN,		/* XA: is the branch there, and active? */
+	WIRE_TX_DOOM,		/* XA: its work failed; rollback-only from now on */
+	WIRE_TX_LAST = WIRE_TX_DOOM
 };
 enum wire_outcome {
 	WIRE_OUT_NONE,		/* nothing to tell: see error */

@@ -59,7 +59,7 @@ wire_txend_decode(const uint8_t *p, size_t n, struct wire_txend *m)
 	has = get_mask(&r, TXEND_MASK);
 	m->logged = (has & HAS_LOGGED) != 0;
 	m->op = rd_u8(&r);
-	insist(&r, m->op >= WIRE_TX_COMMIT && m->op <= WIRE_TX_JOIN);
+	insist(&r, m->op >= WIRE_TX_COMMIT && m->op <= WIRE_TX_LAST);
 	get_tx(&r, has & HAS_TX, &m->tx);
 	m->timeout_ms = get_u32(&r, has & HAS_TIMEOUT);
 	get_groups(&r, has & HAS_GROUPS, &m->groups);
