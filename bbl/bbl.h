@@ -18,6 +18,9 @@ struct bbl {
 	int sigfd;
 	int lock_fd, name_fd;		/* place.c's */
 	int64_t touched_us;		/* when the files of the place were last touched */
+	struct gtt *gtt;		/* transactions that are open; NULL: there is no table */
+	int64_t gtt_swept_us;
+	bool no_gtt;			/* it cannot be made: was said */
 	bool no_place;			/* the run directory cannot be made again: was said */
 	int64_t started_us;		/* clock_mono_us() */
 	uint64_t done;			/* requests answered */
@@ -35,6 +38,7 @@ enum { PLACE_OURS, PLACE_DUPLICATE, PLACE_REFUSED };
 int place_take(struct bbl *b, bool resume, char **why);
 void place_keep(struct bbl *b);		/* now and then: what was taken away from the directory is put back */
 void place_leave(struct bbl *b);
+void gtt_keep(struct bbl *b);		/* the table of transactions is there, and rid of those of dead processes */
 
 /* --- requests.c --- */
 void bbl_handle(struct bbl *b, const struct link_msg *m);	/* one message: decode, do, answer now or later */

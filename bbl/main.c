@@ -182,6 +182,7 @@ bbl_open(struct bbl *b, char **why)
 			*why = NULL;
 		return -1;
 	}
+	gtt_keep(b);
 	supervisor_resume(b);
 	supervisor_save(b);
 	return 0;

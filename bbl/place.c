@@ -22,10 +22,12 @@
 
 #include "bbl.h"
 #include "clock.h"
+#include "gtt.h"
 #include "supervisor.h"
 #include "ulog.h"
 
 #define TOUCH_US INT64_C(600000000)	/* what is younger is not cleared away for its age */
+#define GTT_US INT64_C(10000000)	/* and the table of transactions is swept */
 #define NAME_TRIES 60			/* of 50 ms: for a living BBL to put its directory back */
 
 static void
@@ -191,12 +193,46 @@ place_keep(struct bbl *b)
 		b->touched_us = clock_mono_us();
 		(void)utimensat(AT_FDCWD, lock, NULL, AT_SYMLINK_NOFOLLOW);
 		(void)utimensat(AT_FDCWD, state, NULL, AT_SYMLINK_NOFOLLOW);
+		app_file(&b->app, APP_GTT, state, sizeof state);
+		(void)utimensat(AT_FDCWD, state, NULL, AT_SYMLINK_NOFOLLOW);
+	}
+	gtt_keep(b);
+}
+
+/* A table that was taken away is replaced by an empty one: processes that have the old one go on with it. */
+void
+gtt_keep(struct bbl *b)
+{
+	char path[512], *why = NULL;
+
+	app_file(&b->app, APP_GTT, path, sizeof path);
+	if (b->gtt == NULL || !gtt_is_at(b->gtt, path)) {
+		if (b->gtt != NULL)
+			ulog("CMDTUX_CAT:1706: WARN: The table of transactions %s was taken away; MAXGTT counts anew for programs "
+			    "that join from now on", path);
+		gtt_close(b->gtt);
+		b->gtt = NULL;
+		if (gtt_make(path, (unsigned)b->app.machine->maxgtt, (mode_t)app_perm(&b->app), &b->gtt, &why) != 0) {
+			if (!b->no_gtt)
+				ulog("CMDTUX_CAT:1707: ERROR: The table of transactions cannot be made: %s; MAXGTT does not hold",
+				    why != NULL ? why : "out of memory");
+			free(why);
+			b->no_gtt = true;
+			return;
+		}
+		b->no_gtt = false;
+	}
+	if (clock_mono_us() - b->gtt_swept_us >= GTT_US) {
+		b->gtt_swept_us = clock_mono_us();
+		(void)gtt_sweep(b->gtt);
 	}
 }
 
 void
 place_leave(struct bbl *b)
 {
+	gtt_close(b->gtt);
+	b->gtt = NULL;
 	if (b->lock_fd >= 0)
 		close(b->lock_fd);
 	if (b->name_fd >= 0)
