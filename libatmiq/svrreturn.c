@@ -8,6 +8,7 @@
 
 #include "svr.h"
 #include "clock.h"
+#include "point.h"
 #include "ulog.h"
 
 struct work work;
@@ -193,8 +194,10 @@ reply_with(int error, long rcode, char *data, const struct typed *type, long n)
 	struct wire_reply m = { .reqid = work.call.reqid, .error = error, .urcode = rcode, .leaving = work.leave };
 	struct link_body body = { data, (size_t)n, buffer_release, NULL };
 	const struct tran *t = &svr.ctx->tran;
+	bool in_tran = t->active && !t->initiator;
 
-	if (t->active && !t->initiator) {
+	if (in_tran) {
+		point(POINT_SERVICE_REPLY);
 		m.groups = t->groups;
 		m.doomed = t->doomed;
 	}
@@ -209,6 +212,8 @@ reply_with(int error, long rcode, char *data, const struct typed *type, long n)
 		svr_reply(&work.peer, &m, NULL);
 		tpfree(data);
 	}
+	if (in_tran)
+		point(POINT_SERVICE_REPLIED);
 }
 
 void

@@ -10,6 +10,7 @@
 #include "impl.h"
 #include "ext/atmiq_ext.h"
 #include "clock.h"
+#include "point.h"
 #include "ulog.h"
 
 #define BODY_MAX (1L << 30)	/* bytes of a message */
@@ -102,6 +103,13 @@ operation_lost(struct operation *op, int err)
 	return err;
 }
 
+static void	/* For tests: who works in a caller's transaction. */
+point_of_service(const struct operation *op, enum point p)
+{
+	if (point_dir != NULL && op->in_tran && !op->ctx->tran.initiator)
+		point(p);
+}
+
 /* Send conn->out, wait, decode.  0: op->reply holds the answer and op->pending.msg its body. */
 static int
 operation_run(struct operation *op, const struct link_body *body)
@@ -111,6 +119,7 @@ operation_run(struct operation *op, const struct link_body *body)
 	bool signalled = false;
 	int err;
 
+	point_of_service(op, POINT_SERVICE_CALL);
 again:
 	waiting = op->how;
 	waiting.restart = op->how.restart || !op->waits;
@@ -142,6 +151,7 @@ again:
 		operation_lost(op, TPESYSTEM);
 		return TPESYSTEM;
 	}
+	point_of_service(op, POINT_SERVICE_CALLED);
 	return 0;
 }
 

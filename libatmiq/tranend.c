@@ -15,6 +15,7 @@
 
 #include "impl.h"
 #include "clock.h"
+#include "point.h"
 #include "ulog.h"
 
 #define ABORT_US 2000000LL	/* for servers that may be gone: their branches are gone too, or end at the deadline */
@@ -32,6 +33,7 @@ group_tell(struct context *ctx, int i, enum wire_txop op, const struct patience 
 	struct conn *c = conn_of(ctx);
 	struct wire_txend m = { .op = (uint8_t)op, .timeout_ms = time_left_ms(how->deadline_us) };
 	char service[WIRE_NAME];
+	int err;
 
 	service_of_group(service, ctx->tran.groups.name[i]);
 	m.reqid = p->reqid = conn_next_reqid(c);
@@ -44,7 +46,12 @@ group_tell(struct context *ctx, int i, enum wire_txop op, const struct patience 
 		m.why = ctx->tran.why;
 	wr_reset(&c->out);
 	wire_txend_encode(&c->out, &m);
-	return conn_submit(c, service, NULL, NULL, how, p);
+	if (op != WIRE_TX_QUERY)
+		point(op == WIRE_TX_COMMIT ? POINT_COMMIT_SEND : POINT_ABORT_SEND);
+	err = conn_submit(c, service, NULL, NULL, how, p);
+	if (op != WIRE_TX_QUERY && err == 0)
+		point(op == WIRE_TX_COMMIT ? POINT_COMMIT_SENT : POINT_ABORT_SENT);
+	return err;
 }
 
 /* Its answer: 0; TPETIME: none in time; TPESVCERR: it is gone, or talks nonsense.  p is done with. */
@@ -90,6 +97,8 @@ abort_heard(struct context *ctx, int i, const struct patience *how, struct pendi
 
 	*heard = group_hear(ctx, i, how, p, &reply) == 0 && (reply.error == 0 || reply.error == TPEHEURISTIC ||
 	    reply.error == TPEHAZARD);
+	if (*heard)
+		point(POINT_ABORT_ANSWERED);
 	return *heard ? reply.error : 0;
 }
 
@@ -204,6 +213,7 @@ groups_commit(struct context *ctx)
 			return commit_unsent(ctx, err);
 		if ((err = group_hear(ctx, 0, &how, &p, &reply)) != 0)
 			return commit_unknown(ctx, err, &how);
+		point(POINT_COMMIT_ANSWERED);
 		if (reply.error != TPENOENT)		/* it only stands by: not done */
 			return commit_answered(ctx, &reply);
 		if ((err = conn_ask_again(conn_of(ctx), service, true, &how)) != 0)

@@ -169,17 +169,30 @@ write_groups(const struct given *g, const struct given_conf *c)
 		    given_group(n), GIVEN_GRPNO(n), given_device(g, n), given_space(n));
 }
 
+static void	/* the last parameter of an entry: what the server looks at for its test points */
+write_envfile(const struct given *g, const char *who)
+{
+	char name[64];
+
+	snprintf(name, sizeof name, "%s.env", who);
+	given_write(g, name, "ATMIQ_TEST_POINT=%s\n", given_point_dir(g, who));
+	given_append(g, "ubb", "\tENVFILE=\"%s/%s\"\n", g->dir, name);
+}
+
 static void
 write_tmqueues(const struct given *g, const struct given_conf *c)
 {
 	const char *params = or(c->tmqueue_params, c->spaces > 1 ? "RESTART=Y GRACE=0 MAXGEN=255" : "RESTART=Y GRACE=0 MAXGEN=10");
 
-	for (int n = 1; n <= spaces_of(c); n++)
+	for (int n = 1; n <= spaces_of(c); n++) {
+		given_append(g, "ubb", "TMQUEUE\tSRVGRP=%s SRVID=1 ", given_group(n));
 		if (n == 1 && c->tmqueue != NULL)
-			given_append(g, "ubb", "TMQUEUE\tSRVGRP=QUE1 SRVID=1 %s\n", c->tmqueue);
+			given_append(g, "ubb", "%s\n", c->tmqueue);
 		else
-			given_append(g, "ubb", "TMQUEUE\tSRVGRP=%s SRVID=1 %s CLOPT=\"-s %s:TMQUEUE -- -t 30\"\n", given_group(n), params,
-			    given_space(n));
+			given_append(g, "ubb", "%s CLOPT=\"-s %s:TMQUEUE -- -t 30\"\n", params, given_space(n));
+		if (c->points)
+			write_envfile(g, given_group(n));
+	}
 }
 
 static void
@@ -195,6 +208,8 @@ write_ubb(const struct given *g, const struct given_conf *c)
 	given_append(g, "ubb", "%s\n*SERVERS\nDEFAULT: CLOPT=\"-A\"\n", or(c->groups, ""));
 	if (c->server_source != NULL)
 		given_append(g, "ubb", "server\tSRVGRP=APP SRVID=1 %s\n", or(c->server_params, ""));
+	if (c->server_source != NULL && c->points)
+		write_envfile(g, "server");
 	write_tmqueues(g, c);
 	given_append(g, "ubb", "%s\n*SERVICES\n%s\n", or(c->servers, ""), or(c->services, ""));
 }

@@ -38,6 +38,7 @@ struct given_conf {
 	const char *server_params;	/* further parameters of its entry in *SERVERS */
 	int spaces;			/* how many queue spaces, 1 to 4; each is alone in a device and in a group, see below; default: 1 */
 	const char *tmqueue_params;	/* of every TMQUEUE, before its CLOPT; default: RESTART=Y GRACE=0 MAXGEN=10, several spaces: MAXGEN=255 */
+	bool points;			/* every TMQUEUE, and `server`, stops or dies where given_point_set() says (common/point.h) */
 	bool no_queue_group;		/* no TMQUEUE: a system of services alone */
 	bool only_files;		/* write the files, run nothing */
 	bool not_booted;		/* all made, but not booted */
@@ -93,6 +94,17 @@ pid_t given_pid(const struct given *g, const char *name, int nth);
 int given_count(const struct given *g, const char *name);	/* NULL: all */
 void given_kill(const struct given *g, const char *name, int signal);	/* waits until that process is gone, for KILL and TERM */
 bool process_gone(pid_t pid);
+
+/*
+ * Test points.  `who` is the directory under points/ that the process looks at: the group's name of a TMQUEUE, "server", or one
+ * that a client was started with (ATMIQ_TEST_POINT).  given_point_set() says what is to happen ("kill", "stop", "kill.1": the
+ * second time) and forgets what happened before; *_hit: it has happened; *_clear: nothing is to happen any more.
+ */
+void given_point_set(const struct given *g, const char *who, const char *point, const char *action);
+bool given_point_hit(const struct given *g, const char *who, const char *point);
+void given_point_clear(const struct given *g, const char *who);
+const char *given_point_dir(const struct given *g, const char *who);	/* made when it is not there */
+char process_state(pid_t pid);			/* its letter in /proc, T: stopped; 0: there is none */
 
 /* Wait until cond() holds, at most `seconds` (sanitizers: four times that).  What it last answered. */
 bool wait_until(bool (*cond)(void *arg), void *arg, double seconds);

@@ -260,6 +260,15 @@ process_gone(pid_t pid)
 	return !proc_stat(pid, name, sizeof name, &state, &started) || state == 'Z' || state == 'X';
 }
 
+char
+process_state(pid_t pid)
+{
+	char name[64], state;
+	unsigned long long started;
+
+	return pid > 0 && proc_stat(pid, name, sizeof name, &state, &started) ? state : '\0';
+}
+
 static int
 list(const struct given *g, const char *want, pid_t *pids, int max)
 {

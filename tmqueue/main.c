@@ -12,6 +12,7 @@
 #include "boot.h"
 #include "command.h"
 #include "options.h"
+#include "point.h"
 #include "server.h"
 #include "ulog.h"
 
@@ -65,6 +66,7 @@ main(int argc, char **argv)
 	int status = 1;
 
 	ulog_program("TMQUEUE");
+	point(POINT_START);
 	if (options_parse(argc, argv, &o, why, sizeof why) != 0) {
 		ulog("QM_CAT:1620: ERROR: TMQUEUE: %s", why);
 		return 1;
