@@ -82,6 +82,7 @@ struct context {
 	bool commit_logged;		/* tpscmt */
 	/* TX */
 	bool tx_open, tx_chained;
+	bool abort_found_committed;	/* an administrator had committed all that the last tpabort() or tx_rollback() was to undo */
 	long tx_timeout;
 };
 
@@ -135,6 +136,8 @@ bool tran_join_group(struct context *ctx, const char *group);	/* false: one too 
 int tran_begin(struct context *ctx, unsigned long timeout_s);	/* these: 0 or a TPE code */
 int tran_commit(struct context *ctx);
 int tran_abort(struct context *ctx);
+bool tran_is_programs(const struct context *ctx);	/* its program began it, by tpbegin() or tx_begin(), and may end it */
+void tran_resume(struct context *ctx, const struct tran *t);	/* go on with one that was put aside */
 int groups_commit(struct context *ctx);		/* tell those that joined; the transaction itself is the caller's to forget */
 int groups_abort(struct context *ctx);
 /* A service works in its caller's transaction. */
@@ -162,6 +165,7 @@ void buffer_fork_done(void);
 bool buffer_type_known(const char *type);
 
 /* --- calls --- */
+/* only_intran: those of the transaction.  Which groups joined it is learnt from the answers that are there. */
 void calls_forget(struct context *ctx, bool only_intran);
 int calls_open(const struct context *ctx, bool only_intran);
 

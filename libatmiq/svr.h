@@ -79,10 +79,13 @@ extern struct work work;
 void svr_reply(const struct link_peer *to, const struct wire_reply *m, const struct link_body *body);
 void work_run(struct link_msg *m);	/* one CALL, from request to reply */
 
-/* Requests forwarded, whose replies pass through here on their way to the caller. */
+/*
+ * Requests forwarded, whose replies pass through here on their way to the caller.  relay_start(): 0, or a TPE code: not sent.
+ * A transaction that began here goes along, out of ctx, and ends when the reply is back.
+ */
 void relay_open(const char *bbl);
-int relay_start(const struct work *w, const struct tran *t, const char *service, const char *type, const char *subtype,
-    const struct link_body *body);	/* 0, or a TPE code: not sent */
+int relay_start(const struct work *w, struct context *ctx, const char *service, const char *type, const char *subtype,
+    const struct link_body *body);
 size_t relay_waitables(struct link_wait *w, size_t max);
 void relay_poll(void);			/* pass on what has come; drop what is out of time */
 bool relay_busy(void);

@@ -18,8 +18,9 @@ struct relay {
 	struct link_peer caller;
 	uint64_t reqid;			/* of the caller */
 	int64_t deadline_us;
-	struct wire_groups groups;	/* joined before it was forwarded */
-	bool intran, noreply;
+	struct tran tran;		/* that the request is in, with the groups that joined before it was forwarded */
+	bool noreply;
+	char from[WIRE_NAME];		/* the service that forwarded it */
 };
 
 static struct conn conn;		/* its own: nothing of a routine's calls gets in between */
@@ -31,17 +32,17 @@ relay_open(const char *bbl)
 	conn_open(&conn, bbl, SEND_US);
 }
 
-void
-relay_close(void)
+static bool	/* the transaction began in this server */
+relay_owns_tran(const struct relay *r)
 {
-	struct relay *r;
+	return r->tran.active && r->tran.initiator;
+}
 
-	while ((r = relays) != NULL) {
-		relays = r->next;
-		conn_forget(&conn, &r->pending);
-		free(r);
-	}
-	conn_close(&conn);
+static void
+relay_end(struct relay *r)
+{
+	conn_forget(&conn, &r->pending);
+	free(r);
 }
 
 bool
@@ -68,8 +69,24 @@ relay_waitables(struct link_wait *w, size_t max)
 	return conn_waitables(&conn, w, max);
 }
 
+static struct relay *
+relay_new(const struct work *w, const struct tran *t)
+{
+	struct relay *r = calloc(1, sizeof *r);
+
+	if (r == NULL)
+		return NULL;
+	r->caller = w->peer;
+	r->reqid = w->call.reqid;
+	r->noreply = (w->call.flags & TPNOREPLY) != 0;
+	r->tran = *t;
+	r->deadline_us = relay_owns_tran(r) ? t->deadline_us : w->deadline_us;
+	memcpy(r->from, w->offer->name, sizeof r->from);
+	return r;
+}
+
 int
-relay_start(const struct work *w, const struct tran *t, const char *name, const char *type, const char *subtype,
+relay_start(const struct work *w, struct context *ctx, const char *name, const char *type, const char *subtype,
     const struct link_body *body)
 {
 	struct patience how = { .deadline_us = clock_mono_us() + SEND_US, .restart = true };
@@ -82,20 +99,15 @@ relay_start(const struct work *w, const struct tran *t, const char *name, const 
 		return err;
 	if (!conn_accepts_type(s, type, subtype))
 		return TPEITYPE;
-	if ((r = calloc(1, sizeof *r)) == NULL)
+	if ((r = relay_new(w, &ctx->tran)) == NULL)
 		return TPEOS;
-	r->caller = w->peer;
-	r->reqid = w->call.reqid;
-	r->deadline_us = w->deadline_us;
-	r->noreply = (w->call.flags & TPNOREPLY) != 0;
-	r->intran = t->active && !t->initiator;
-	if (r->intran)
-		r->groups = t->groups;
 	m.reqid = r->pending.reqid = conn_next_reqid(&conn);
 	snprintf(m.service, sizeof m.service, "%s", name);
-	if (m.tx.gtrid_len > 0)
-		m.tx.timeout_ms = time_left_ms(t->deadline_us);
-	m.timeout_ms = time_left_ms(w->deadline_us);
+	if (r->tran.active)
+		tran_to_wire(ctx, &m.tx);
+	if (relay_owns_tran(r))
+		m.flags &= ~(uint32_t)TPNOREPLY;	/* how the next one ends decides how the transaction does */
+	m.timeout_ms = time_left_ms(r->deadline_us);
 	m.has_body = body != NULL;
 	memset(m.type, 0, sizeof m.type);
 	memset(m.subtype, 0, sizeof m.subtype);
@@ -105,27 +117,62 @@ relay_start(const struct work *w, const struct tran *t, const char *name, const 
 	}
 	wr_reset(&conn.out);
 	wire_call_encode(&conn.out, &m);
-	if ((err = conn_submit(&conn, name, NULL, body, &how, &r->pending)) != 0 || r->noreply) {
-		conn_forget(&conn, &r->pending);
-		free(r);
+	if ((err = conn_submit(&conn, name, NULL, body, &how, &r->pending)) != 0 || (m.flags & TPNOREPLY)) {
+		relay_end(r);
 		return err;
 	}
+	if (relay_owns_tran(r))
+		tran_forget(ctx);		/* it is the relay's now */
 	r->next = relays;
 	relays = r;
 	return 0;
 }
 
+/* Those that joined before, then those that the answer tells of.  One that finds no room would miss the end: doomed. */
 static void
-groups_merge(struct wire_groups *into, const struct wire_groups *more)
+groups_of_both(const struct tran *t, struct wire_reply *m)
 {
+	struct wire_groups all = t->groups;
 	int i, j;
 
-	for (i = 0; i < more->n; i++) {
-		for (j = 0; j < into->n && strcmp(into->name[j], more->name[i]) != 0; j++)
+	for (i = 0; i < m->groups.n; i++) {
+		for (j = 0; j < all.n && strcmp(all.name[j], m->groups.name[i]) != 0; j++)
 			;
-		if (j == into->n && into->n < WIRE_MAX_GROUPS)
-			memcpy(into->name[into->n++], more->name[i], WIRE_GROUP);
+		if (j == WIRE_MAX_GROUPS)
+			m->doomed = 1;
+		else if (j == all.n)
+			memcpy(all.name[all.n++], m->groups.name[i], WIRE_GROUP);
 	}
+	m->groups = all;
+}
+
+/* The transaction that began here ends as the service at the end of the way did.  The server is between two requests. */
+static void
+relay_tran_end(struct relay *r, struct wire_reply *m)
+{
+	struct context *ctx = svr.ctx;
+	int err;
+
+	pthread_mutex_lock(&ctx->lock);
+	r->tran.groups = m->groups;
+	tran_resume(ctx, &r->tran);
+	if (m->error != 0 || m->doomed) {
+		tran_doom_because(ctx, m->error == 0 ? TPESVCERR : m->error, m->urcode, "service %s forwarded, and that failed",
+		    r->from);
+		tran_abort(ctx);
+		err = m->error == 0 ? TPESVCERR : m->error;
+	} else if ((err = tran_commit(ctx)) != 0) {
+		ulog("LIBTUX_CAT:5162: ERROR: the transaction that service %s had by AUTOTRAN, and forwarded, was not "
+		     "committed: %s",
+		    r->from, tpstrerror(err));
+		err = TPESVCERR;
+	}
+	tran_forget(ctx);
+	pthread_mutex_unlock(&ctx->lock);
+	m->error = err;
+	if (err != 0 && err != TPESVCFAIL)
+		m->has_body = m->type[0] = m->subtype[0] = 0;
+	m->doomed = m->groups.n = 0;	/* the caller is in none */
 }
 
 /* The answer, or the loss of who should have answered, to the caller. */
@@ -140,16 +187,20 @@ relay_pass(struct relay *r)
 	if (!good) {
 		memset(&m, 0, sizeof m);
 		m.error = TPESVCERR;
-		m.doomed = r->intran;
+		m.doomed = r->tran.active;
 	}
 	if (m.leaving)
 		conn_server_leaves(&r->pending);
 	m.leaving = 0;			/* we do not */
 	if (m.error == TPENOENT)
 		m.error = TPESVCERR;	/* the caller's service was there: it is the routine that went wrong */
+	groups_of_both(&r->tran, &m);
+	if (relay_owns_tran(r))
+		relay_tran_end(r, &m);
+	if (r->noreply)
+		return;
 	m.reqid = r->reqid;
-	groups_merge(&m.groups, &r->groups);
-	if (good && m.has_body) {
+	if (m.has_body) {
 		body.p = r->pending.msg->body;
 		body.n = r->pending.msg->body_len;
 	}
@@ -167,14 +218,27 @@ relay_poll(void)
 	conn_poll(&conn);
 	now = clock_mono_us();
 	for (at = &relays; (r = *at) != NULL;) {
-		if (r->pending.state != PENDING_WAITING)
-			relay_pass(r);
-		else if (now < r->deadline_us) {
+		if (r->pending.state == PENDING_WAITING && now < r->deadline_us) {
 			at = &r->next;
 			continue;
 		}
+		if (r->pending.state != PENDING_WAITING || relay_owns_tran(r))
+			relay_pass(r);
 		*at = r->next;
-		conn_forget(&conn, &r->pending);
-		free(r);
+		relay_end(r);
 	}
+}
+
+void
+relay_close(void)
+{
+	struct relay *r;
+
+	while ((r = relays) != NULL) {
+		if (relay_owns_tran(r))
+			relay_pass(r);		/* it is rolled back, unless the answer has just come */
+		relays = r->next;
+		relay_end(r);
+	}
+	conn_close(&conn);
 }

@@ -38,8 +38,15 @@ reply_error(int error)
 	svr_reply(&work.peer, &m, NULL);
 }
 
-/* Forget the request and what the routine left behind; what it still holds of a transaction of its own is rolled
- * back. */
+/* A transaction that began here, by AUTOTRAN or by the routine, is rolled back before the caller hears that it failed. */
+static void
+own_tran_roll_back(void)
+{
+	if (svr.ctx->tran.active && svr.ctx->tran.initiator)
+		tran_abort(svr.ctx);
+}
+
+/* Forget the request and what the routine left behind. */
 static void
 work_end(void)
 {
@@ -50,8 +57,7 @@ work_end(void)
 	buffer_free(inbound);
 	pthread_mutex_lock(&ctx->lock);
 	calls_forget(ctx, false);
-	if (ctx->tran.active && ctx->tran.initiator)
-		tran_abort(ctx);
+	own_tran_roll_back();
 	tran_forget(ctx);
 	pthread_mutex_unlock(&ctx->lock);
 	work.active = false;
@@ -115,8 +121,11 @@ work_call(TPSVCINFO *info)
 	if (work.ended)
 		return;
 	ulog("LIBTUX_CAT:5110: ERROR: service %s returned without tpreturn() or tpforward()", work.offer->name);
+	pthread_mutex_lock(&svr.ctx->lock);
 	tran_doom_because(svr.ctx, TPESVCERR, 0, "service %s returned without tpreturn()", work.offer->name);
+	own_tran_roll_back();
 	reply_error(TPESVCERR);
+	pthread_mutex_unlock(&svr.ctx->lock);
 }
 
 void
@@ -159,7 +168,7 @@ in_service(const char *call)
 	return false;
 }
 
-/* May the routine end well?  false: replies or a transaction are open, or the data is no typed buffer. */
+/* May the routine end so?  false: replies or a transaction are open, or the data is no typed buffer. */
 static bool
 ends_properly(char *data, long len, struct typed *type, long *n)
 {
@@ -167,7 +176,7 @@ ends_properly(char *data, long len, struct typed *type, long *n)
 
 	if (calls_open(ctx, false) > 0)
 		ulog("LIBTUX_CAT:5113: ERROR: service %s ended with replies outstanding", work.offer->name);
-	else if (ctx->tran.active && ctx->tran.initiator && !ctx->tran.autotran)
+	else if (tran_is_programs(ctx))
 		ulog("LIBTUX_CAT:5114: ERROR: service %s ended with a transaction of its own open", work.offer->name);
 	else if (buffer_outgoing(data, len, type, n) != 0)
 		ulog("LIBTUX_CAT:5115: ERROR: service %s returned data that is no typed buffer, or with a wrong length",
@@ -177,15 +186,31 @@ ends_properly(char *data, long len, struct typed *type, long *n)
 	return false;
 }
 
-static void
-autotran_end(int *error)
+/* Can what the routine did be committed, as far as is known here?  Else its caller must not take it for done. */
+static bool
+can_be_committed(void)
 {
-	if (!svr.ctx->tran.active || !svr.ctx->tran.autotran)
-		return;
+	if (tran_usable(svr.ctx))
+		return true;
+	ulog("LIBTUX_CAT:5160: ERROR: service %s ended well in a transaction that can only be rolled back (%s): its caller "
+	     "is told that it failed",
+	    work.offer->name, svr.ctx->tran.why.text);
+	return false;
+}
+
+/* The end of a transaction that began here.  *error: how the service ended, or TPESVCERR when it could not be committed. */
+static void
+own_tran_end(int *error)
+{
+	int err;
+
 	if (*error != 0)
-		tran_abort(svr.ctx);
-	else if (tran_commit(svr.ctx) != 0)
+		own_tran_roll_back();
+	else if (svr.ctx->tran.active && svr.ctx->tran.autotran && (err = tran_commit(svr.ctx)) != 0) {
+		ulog("LIBTUX_CAT:5161: ERROR: the transaction that service %s had by AUTOTRAN was not committed: %s",
+		    work.offer->name, tpstrerror(err));
 		*error = TPESVCERR;
+	}
 }
 
 static void
@@ -227,13 +252,11 @@ tpreturn(int rval, long rcode, char *data, long len, long flags)
 	if (!in_service("tpreturn"))
 		return;
 	pthread_mutex_lock(&svr.ctx->lock);
-	if (!ends_properly(data, len, &type, &n))
+	if (!ends_properly(data, len, &type, &n) || (error == 0 && !can_be_committed()))
 		error = TPESVCERR;
 	if (error != 0)
 		tran_doom_because(svr.ctx, error, rcode, "service %s failed", work.offer->name);
-	autotran_end(&error);
-	if (error != 0)
-		tran_doom(svr.ctx);
+	own_tran_end(&error);
 	work.leave = rval == TPEXIT;
 	if (work.call.flags & TPNOREPLY)
 		tpfree(data);
@@ -257,19 +280,18 @@ tpforward(char *svc, char *data, long len, long flags)
 	if (!in_service("tpforward"))
 		return;
 	pthread_mutex_lock(&svr.ctx->lock);
-	if (svc == NULL || *svc == '\0' || !ends_properly(data, len, &type, &n))
+	if (svc == NULL || *svc == '\0' || !ends_properly(data, len, &type, &n) || !can_be_committed())
 		error = TPESVCERR;
-	autotran_end(&error);		/* the next one works in a transaction of its own */
 	if (error == 0) {
 		snprintf(name, sizeof name, "%s", svc);
 		body.n = (size_t)n;
-		if ((error = relay_start(
-			 &work, &svr.ctx->tran, name, type.type, type.subtype, data == NULL ? NULL : &body)) != 0)
+		if ((error = relay_start(&work, svr.ctx, name, type.type, type.subtype, data == NULL ? NULL : &body)) != 0)
 			ulog("LIBTUX_CAT:5116: ERROR: service %s cannot forward to %s: %s", work.offer->name, name,
 			    tpstrerror(error));
 	}
 	if (error != 0) {
-		tran_doom(svr.ctx);
+		tran_doom_because(svr.ctx, TPESVCERR, 0, "service %s could not forward", work.offer->name);
+		own_tran_roll_back();
 		reply_error(TPESVCERR);
 	}
 	tpfree(data);

@@ -20,6 +20,19 @@ calls_open(const struct context *ctx, bool only_intran)
 	return n;
 }
 
+static void	/* A reply that nobody will take still tells which groups are to hear of the end. */
+call_groups(struct context *ctx, const struct call *call)
+{
+	struct wire_reply reply;
+	int i;
+
+	if (!call->intran || call->pending.state != PENDING_ANSWERED ||
+	    wire_reply_decode(call->pending.msg->head, call->pending.msg->head_len, &reply) != 0)
+		return;
+	for (i = 0; i < reply.groups.n; i++)
+		tran_join_group(ctx, reply.groups.name[i]);
+}
+
 static void
 call_close(struct context *ctx, struct call *call)
 {
@@ -32,9 +45,26 @@ calls_forget(struct context *ctx, bool only_intran)
 {
 	int i;
 
+	if (calls_open(ctx, only_intran) == 0)
+		return;
+	if (ctx->line != NULL)
+		conn_poll(conn_of(ctx));
 	for (i = 0; i < MAX_CALLS; i++)
-		if (ctx->calls[i].cd != 0 && (!only_intran || ctx->calls[i].intran))
+		if (ctx->calls[i].cd != 0 && (!only_intran || ctx->calls[i].intran)) {
+			call_groups(ctx, &ctx->calls[i]);
 			call_close(ctx, &ctx->calls[i]);
+		}
+}
+
+/* When the time of the transaction is over, its open calls are dead.  True: some were. */
+static bool
+calls_expire(struct context *ctx)
+{
+	if (!ctx->tran.active || clock_mono_us() < ctx->tran.deadline_us || calls_open(ctx, true) == 0)
+		return false;
+	tran_usable(ctx);
+	calls_forget(ctx, true);
+	return true;
 }
 
 static struct call *
@@ -123,17 +153,6 @@ call_send(struct context *ctx, struct call *call, char *svc, char *data, long le
 	return 0;
 }
 
-static int
-groups_join(struct context *ctx, const struct wire_groups *g)
-{
-	int i, err = 0;
-
-	for (i = 0; i < g->n; i++)
-		if (!tran_join_group(ctx, g->name[i]))
-			err = TPETRAN;
-	return err;
-}
-
 /* An answered call: its data to the caller.  0 or what the call returns. */
 static int
 call_take(struct context *ctx, struct call *call, char **data, long *len, long flags)
@@ -150,11 +169,9 @@ call_take(struct context *ctx, struct call *call, char **data, long *len, long f
 	if (reply.leaving)
 		conn_server_leaves(&call->pending);
 	call->refused = reply.error == TPENOENT;
-	if (call->intran) {
-		groups_join(ctx, &reply.groups);
-		if (reply.doomed)
-			tran_doom(ctx);
-	}
+	call_groups(ctx, call);
+	if (call->intran && reply.doomed)
+		tran_doom(ctx);
 	if (reply.error == 0 || reply.error == TPESVCFAIL)
 		tpurcode = (long)reply.urcode;
 	else
@@ -167,7 +184,8 @@ call_take(struct context *ctx, struct call *call, char **data, long *len, long f
 	return reply.error;
 }
 
-/* Wait for one call's reply and take it.  The descriptor stays open only after a blocking time-out or a signal. */
+/* Wait for one call's reply and take it.  The descriptor stays open only after a signal, or a time-out that is not its
+ * transaction's. */
 static int
 call_finish(struct context *ctx, struct call *call, char **data, long *len, long flags, const struct patience *how)
 {
@@ -178,7 +196,7 @@ call_finish(struct context *ctx, struct call *call, char **data, long *len, long
 	memcpy(service, call->service, sizeof service);
 	if (err == 0)
 		err = call_take(ctx, call, data, len, flags);
-	else if ((err == TPETIME || err == TPGOTSIG || err == TPEBLOCK) && !intran)
+	else if (err == TPGOTSIG || ((err == TPETIME || err == TPEBLOCK) && !intran))
 		return err;
 	call_close(ctx, call);
 	call_failed(ctx, service, intran, err);
@@ -210,7 +228,8 @@ call_until_taken(struct context *ctx, char *svc, char *idata, long ilen, char **
 			return err;
 		}
 		how.noblock = false;
-		err = call_finish(ctx, &once, odata, olen, flags, &how);
+		if ((err = call_finish(ctx, &once, odata, olen, flags, &how)) == TPGOTSIG)
+			call_failed(ctx, svc, tran_joins(ctx, flags), err);	/* its answer will never be known */
 		call_close(ctx, &once);
 		if (!once.refused || n == REFUSALS)
 			return err;
@@ -306,10 +325,14 @@ tpgetrply(int *cd, char **data, long *len, long flags)
 	if (flags & TPGETANY) {
 		if (calls_open(ctx, false) == 0)
 			return context_leave(ctx, TPEBADDESC);
+		if (calls_expire(ctx))
+			return context_leave(ctx, TPETIME);
 		while ((call = call_ready(ctx)) == NULL && err == 0)
 			err = conn_await_any(conn_of(ctx), &how, -1);
 	} else if ((call = call_find(ctx, *cd)) == NULL)
 		err = TPEBADDESC;
+	else if (call->intran && calls_expire(ctx))
+		return context_leave(ctx, TPETIME);
 	if (call != NULL) {
 		int is = call->cd;
 
@@ -324,8 +347,8 @@ tpgetrply(int *cd, char **data, long *len, long flags)
 			*cd = is;
 	} else if (err == TPETIME && how.noblock)
 		err = TPEBLOCK;
-	else if (err == TPETIME && !tran_usable(ctx))
-		calls_forget(ctx, true);	/* the time of the transaction is over, and with it theirs */
+	else if (err == TPETIME)
+		calls_expire(ctx);
 	return context_leave(ctx, err);
 }
 

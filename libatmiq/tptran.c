@@ -170,6 +170,19 @@ tran_enter_callers(struct context *ctx, const struct wire_tx *tx)
 	tran_enter(t, false);
 }
 
+bool
+tran_is_programs(const struct context *ctx)
+{
+	return ctx->tran.active && ctx->tran.initiator && !ctx->tran.autotran;
+}
+
+void
+tran_resume(struct context *ctx, const struct tran *t)
+{
+	ctx->tran = *t;
+	gtrid_to_log(&ctx->tran);
+}
+
 int
 tran_begin(struct context *ctx, unsigned long timeout_s)
 {
@@ -235,6 +248,8 @@ tpcommit(long flags)
 		return fail(TPEINVAL);
 	if ((ctx = context_enter()) == NULL)
 		return -1;
+	if (!tran_is_programs(ctx) || ctx->tran.by_tx)
+		return context_leave(ctx, TPEPROTO);
 	return context_leave(ctx, tran_commit(ctx));
 }
 
@@ -247,6 +262,8 @@ tpabort(long flags)
 		return fail(TPEINVAL);
 	if ((ctx = context_enter()) == NULL)
 		return -1;
+	if (!tran_is_programs(ctx) || ctx->tran.by_tx)
+		return context_leave(ctx, TPEPROTO);
 	return context_leave(ctx, tran_abort(ctx));
 }
 
@@ -307,7 +324,7 @@ tpsuspend(TPTRANID *tranid, long flags)
 		return fail(TPEINVAL);
 	if ((ctx = context_enter()) == NULL)
 		return -1;
-	if (!context_settle(ctx) || !ctx->tran.active || !ctx->tran.initiator || calls_open(ctx, true) > 0)
+	if (!context_settle(ctx) || !tran_is_programs(ctx) || calls_open(ctx, true) > 0)
 		err = TPEPROTO;
 	else if (!tran_usable(ctx)) {
 		tran_abort(ctx);
@@ -349,8 +366,7 @@ tpresume(TPTRANID *tranid, long flags)
 		err = TPEMATCH;		/* resumed already, or of another process */
 	else {
 		*at = s->next;
-		ctx->tran = s->tran;
-		gtrid_to_log(&ctx->tran);
+		tran_resume(ctx, &s->tran);
 		free(s);
 	}
 	pthread_mutex_unlock(&suspended_lock);

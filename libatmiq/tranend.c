@@ -93,12 +93,14 @@ worse(int a, int b)
 static int
 abort_heard(struct context *ctx, int i, const struct patience *how, struct pending *p, bool *heard)
 {
-	struct wire_txreply reply;
+	struct wire_txreply reply = { 0 };
 
 	*heard = group_hear(ctx, i, how, p, &reply) == 0 && (reply.error == 0 || reply.error == TPEHEURISTIC ||
 	    reply.error == TPEHAZARD);
 	if (*heard)
 		point(POINT_ABORT_ANSWERED);
+	if (reply.outcome != WIRE_OUT_HEUR_COMMITTED)
+		ctx->abort_found_committed = false;
 	return *heard ? reply.error : 0;
 }
 
@@ -113,6 +115,7 @@ groups_abort(struct context *ctx)
 	int sent[WIRE_MAX_GROUPS], i, err = 0, n = ctx->tran.groups.n;
 
 	why_of_program(ctx);
+	ctx->abort_found_committed = n > 0;
 	for (i = 0; i < n; i++)
 		sent[i] = group_tell(ctx, i, WIRE_TX_ABORT, &how, &p[i]);
 	how.noblock = false;
@@ -123,10 +126,12 @@ groups_abort(struct context *ctx)
 		heard[i] = false;
 		if (sent[i] == 0)
 			err = worse(err, abort_heard(ctx, i, &how, &p[i], &heard[i]));
-		if (!heard[i])
+		if (!heard[i]) {
+			ctx->abort_found_committed = false;
 			ulog("LIBTUX_CAT:5032: WARN: group %s did not hear that a transaction is rolled back; it will "
 			     "at its time-out",
 			    ctx->tran.groups.name[i]);
+		}
 	}
 	return err;
 }

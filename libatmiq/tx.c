@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "impl.h"
+#include "clock.h"
 #include "ulog.h"
 
 static struct xa_switch_t *rm;
@@ -83,22 +84,38 @@ rm_close(void)
 	return rm == NULL ? 0 : rm_call(rm->xa_close_entry, "xa_close", rm_closeinfo);
 }
 
+static void	/* Who opens again is unchained, as at first; the other settings stay. */
+tx_forget(struct context *ctx)
+{
+	ctx->tx_open = ctx->tx_chained = false;
+}
+
 int
 tpopen(void)
 {
 	struct context *ctx = context_enter();
+	int err;
 
-	return ctx == NULL ? -1 : context_leave(ctx, rm_open());
+	if (ctx == NULL)
+		return -1;
+	if ((err = rm_open()) == 0)
+		ctx->tx_open = true;
+	return context_leave(ctx, err);
 }
 
 int
 tpclose(void)
 {
 	struct context *ctx = context_enter();
+	int err;
 
 	if (ctx == NULL)
 		return -1;
-	return context_leave(ctx, ctx->tran.active ? TPEPROTO : rm_close());
+	if (ctx->tran.active)
+		return context_leave(ctx, TPEPROTO);
+	if ((err = rm_close()) == 0)
+		tx_forget(ctx);
+	return context_leave(ctx, err);
 }
 
 /* ---- TX: no tperrno ---- */
@@ -150,7 +167,7 @@ tx_close(void)
 		return leave(ctx, TX_PROTOCOL_ERROR);
 	if (ctx->tx_open && rm_close() != 0)
 		return leave(ctx, TX_ERROR);
-	ctx->tx_open = false;
+	tx_forget(ctx);
 	return leave(ctx, TX_OK);
 }
 
@@ -173,15 +190,16 @@ tx_begin(void)
 
 	if (ctx == NULL)
 		return result;
-	if (!ctx->tx_open || (ctx->tran.active && ctx->tran.by_tx))
+	if (!ctx->tx_open)
 		return leave(ctx, TX_PROTOCOL_ERROR);
-	if (ctx->tran.active)
-		return leave(ctx, ctx->tran.initiator ? TX_OUTSIDE : TX_PROTOCOL_ERROR);
+	if (ctx->tran.active)		/* one of tpbegin() is outside of what these calls know */
+		return leave(ctx, tran_is_programs(ctx) && !ctx->tran.by_tx ? TX_OUTSIDE : TX_PROTOCOL_ERROR);
 	return leave(ctx, begin(ctx));
 }
 
+/* 0 or what tran_commit(), tran_abort() gave, as a TX code. */
 static int
-outcome(int err)
+outcome(const struct context *ctx, int err)
 {
 	switch (err) {
 	case 0:
@@ -192,7 +210,7 @@ outcome(int err)
 	case TPEHAZARD:
 		return TX_HAZARD;
 	case TPEHEURISTIC:
-		return TX_MIXED;
+		return ctx->abort_found_committed ? TX_COMMITTED : TX_MIXED;
 	case TPEPROTO:
 		return TX_PROTOCOL_ERROR;
 	default:
@@ -210,7 +228,8 @@ end(int (*how)(struct context *))
 		return result;
 	if (!ctx->tx_open || !ctx->tran.active || !ctx->tran.initiator || !ctx->tran.by_tx)
 		return leave(ctx, TX_PROTOCOL_ERROR);
-	result = outcome(how(ctx));
+	ctx->abort_found_committed = false;
+	result = outcome(ctx, how(ctx));
 	if (result == TX_PROTOCOL_ERROR || result == TX_FAIL || !ctx->tx_chained || begin(ctx) == TX_OK)
 		return leave(ctx, result);
 	return leave(ctx, result + TX_NO_BEGIN);
@@ -226,6 +245,14 @@ int
 tx_rollback(void)
 {
 	return end(tran_abort);
+}
+
+static TRANSACTION_STATE
+state(struct context *ctx)
+{
+	if (!ctx->tran.active || tran_usable(ctx))
+		return TX_ACTIVE;
+	return clock_mono_us() >= ctx->tran.deadline_us ? TX_TIMEOUT_ROLLBACK_ONLY : TX_ROLLBACK_ONLY;
 }
 
 int
@@ -249,9 +276,7 @@ tx_info(TXINFO *info)
 		info->when_return = ctx->commit_logged ? TX_COMMIT_DECISION_LOGGED : TX_COMMIT_COMPLETED;
 		info->transaction_control = ctx->tx_chained ? TX_CHAINED : TX_UNCHAINED;
 		info->transaction_timeout = ctx->tx_timeout;
-		info->transaction_state = TX_ACTIVE;
-		if (ctx->tran.active && !tran_usable(ctx))
-			info->transaction_state = TX_ROLLBACK_ONLY;
+		info->transaction_state = state(ctx);
 	}
 	return leave(ctx, ctx->tran.active ? 1 : 0);
 }
