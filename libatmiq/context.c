@@ -165,6 +165,7 @@ fork_child(void)
 	pthread_mutex_init(&join_lock, NULL);	/* whoever joined meanwhile is not here */
 	app_fork_child();
 	tran_fork_child();
+	xa_fork_child();
 	pthread_mutex_unlock(&list_lock);
 }
 

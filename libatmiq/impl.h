@@ -148,6 +148,15 @@ int rm_open(void);			/* the linked resource manager: 0 or TPERMERR */
 int rm_close(void);
 void rm_set(struct xa_switch_t *rm, const char *openinfo, const char *closeinfo);
 
+/* --- branches of another transaction manager, by XA (xa_state.c) --- */
+struct xa_assoc;
+bool xa_working(void);			/* this thread is associated with one */
+/* That of this thread at one of the service's groups; *tx is its id, *only lets no other group be asked.  NULL: none. */
+struct xa_assoc *xa_of_service(const struct service *s, struct wire_tx *tx, struct wire_groups *only);
+void xa_doom(struct xa_assoc *a, int code);	/* an XA_RB code; the first one counts */
+bool xa_doomed(const struct xa_assoc *a);
+void xa_fork_child(void);
+
 /* --- typed buffers --- */
 struct typed { char type[9], subtype[17]; long size; };
 int buffer_look(const char *data, struct typed *out);	/* 0, or -1: not from tpalloc */

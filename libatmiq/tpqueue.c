@@ -49,6 +49,8 @@ struct operation {
 	struct pending pending;
 	struct wire_qreply reply;
 	bool in_tran;
+	bool by_xa;			/* its thread works for another transaction manager */
+	struct xa_assoc *xa;		/* in this branch */
 	bool lost;			/* sent, and no answer */
 	bool waits;			/* TPQWAIT */
 	bool repeatable;		/* TPQPEEK: may be sent again after the server was lost */
@@ -72,9 +74,24 @@ operation_begin(struct operation *op, char *qspace, long flags)
 	return 0;
 }
 
-/* The lock is left to others; the service of the queue space is found; 0 or a TPE code. */
+/* Where the thread works in branches of another transaction manager, the one that this queue space has; 0 or a TPE code. */
 static int
-operation_go(struct operation *op)
+operation_branch(struct operation *op, const struct service *s, struct wire_tx *tx)
+{
+	if (!op->by_xa)
+		return 0;
+	if ((op->xa = xa_of_service(s, tx, &op->joined)) == NULL) {
+		ulog("LIBTUX_CAT:5185: ERROR: a queue operation on %s is refused: its thread works in a transaction by XA, and no "
+		     "branch of that is in this queue space",
+		    op->service);
+		return TPETRAN;
+	}
+	return xa_doomed(op->xa) ? TPETIME : 0;
+}
+
+/* The lock is left to others; the service of the queue space is found, and the branch; 0 or a TPE code. */
+static int
+operation_go(struct operation *op, struct wire_tx *tx)
 {
 	const struct service *s;
 	int err;
@@ -84,7 +101,7 @@ operation_go(struct operation *op)
 	if ((err = conn_lookup(op->conn, op->service, &op->how, &s)) != 0)
 		return err;
 	patience_of_service(&op->how, s->blocktime_ms * 1000);
-	return 0;
+	return operation_branch(op, s, tx);
 }
 
 /* What the end of waiting without an answer means to the caller. */
@@ -186,6 +203,10 @@ operation_end(struct operation *op, TPQCTL *ctl, int err)
 	else if (op->in_tran && (op->reply.doomed || dooms(err, diagnostic)))
 		tran_doom_because(op->ctx, err, 0, "queue operation on %s: %s", op->service,
 		    diagnostic == QMEABORTED ? "QMEABORTED" : tpstrerror(err));
+	if (op->xa != NULL && op->lost)
+		xa_doom(op->xa, XA_RBCOMMFAIL);
+	else if (op->xa != NULL && (op->reply.doomed || (dooms(err, diagnostic) && err != TPETIME)))
+		xa_doom(op->xa, XA_RBROLLBACK);		/* TPETIME: the caller's time is over, not the branch's */
 	if (op->conn != NULL)
 		context_back(op->ctx, op->conn, op->in_tran);
 	if (ctl != NULL)
@@ -262,7 +283,8 @@ tpenqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, long len, long fla
 	memset(&op, 0, sizeof op);
 	if ((op.ctx = context_enter()) == NULL)
 		return -1;
-	op.in_tran = tran_joins(op.ctx, flags);
+	op.by_xa = xa_working() && (flags & TPNOTRAN) == 0;
+	op.in_tran = tran_joins(op.ctx, flags) && !op.by_xa;
 	if ((err = operation_begin(&op, qspace, flags)) != 0)
 		return operation_end(&op, ctl, err);
 	if (*qname == '\0') {
@@ -280,7 +302,7 @@ tpenqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, long len, long fla
 	}
 	if (op.in_tran)
 		tran_to_wire(op.ctx, &m.tx);
-	if ((err = operation_go(&op)) == 0) {
+	if ((err = operation_go(&op, &m.tx)) == 0) {
 		m.reqid = op.pending.reqid = conn_next_reqid(op.conn);
 		m.timeout_ms = time_left_ms(op.how.deadline_us);
 		wr_reset(&op.conn->out);
@@ -361,7 +383,8 @@ dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len, long fla
 		return -1;
 	op.repeatable = (m.flags & TPQPEEK) != 0;
 	op.waits = (m.flags & TPQWAIT) != 0;
-	op.in_tran = tran_joins(op.ctx, flags) && !op.repeatable;
+	op.by_xa = xa_working() && (flags & TPNOTRAN) == 0 && !op.repeatable;
+	op.in_tran = tran_joins(op.ctx, flags) && !op.repeatable && !op.by_xa;
 	if ((err = operation_begin(&op, qspace, flags)) != 0)
 		return operation_end(&op, ctl, err);
 	if (*qname == '\0') {
@@ -380,7 +403,7 @@ dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len, long fla
 	}
 	if (op.in_tran)
 		tran_to_wire(op.ctx, &m.tx);
-	if ((err = operation_go(&op)) == 0) {
+	if ((err = operation_go(&op, &m.tx)) == 0) {
 		m.reqid = op.pending.reqid = conn_next_reqid(op.conn);
 		m.timeout_ms = time_left_ms(op.how.deadline_us);
 		wr_reset(&op.conn->out);
@@ -428,7 +451,7 @@ atmiq_qwait(char *qspace, char **queues, int n, long timeout_ms)
 	m.n = (uint16_t)n;
 	for (i = 0; i < n; i++)
 		name_copy(m.queue[i], queues[i]);
-	if ((err = operation_go(&op)) == 0) {
+	if ((err = operation_go(&op, NULL)) == 0) {
 		op.how.deadline_us = clock_mono_us() + timeout_ms * 1000;
 		m.reqid = op.pending.reqid = conn_next_reqid(op.conn);
 		m.timeout_ms = time_left_ms(op.how.deadline_us);

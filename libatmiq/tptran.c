@@ -189,7 +189,7 @@ tran_begin(struct context *ctx, unsigned long timeout_s)
 	struct tran *t = &ctx->tran;
 	uint64_t ms = timeout_s == 0 || timeout_s > LONGEST_MS / 1000 ? LONGEST_MS : timeout_s * 1000;
 
-	if (t->active)
+	if (t->active || xa_working())
 		return TPEPROTO;
 	memset(t, 0, sizeof *t);
 	gtrid_make(t);
@@ -275,7 +275,7 @@ tpgetlev(void)
 
 	tperrno = 0;
 	if ((ctx = context_enter_joined()) != NULL) {
-		level = ctx->tran.active;
+		level = ctx->tran.active || xa_working();
 		context_leave(ctx, 0);
 	} else if (tperrno != 0) {
 		return -1;

@@ -47,7 +47,7 @@ ax_unreg(int rmid, long flags)
 void
 rm_set(struct xa_switch_t *sw, const char *openinfo, const char *closeinfo)
 {
-	if (sw == NULL || sw == &tmnull_switch)
+	if (sw == NULL || sw == &tmnull_switch || sw == &tmqm_switch)	/* queue spaces need no opening */
 		return;
 	rm = sw;
 	rm_openinfo = openinfo;

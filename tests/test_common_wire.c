@@ -188,7 +188,7 @@ static void
 fill_txend(union any *a)
 {
 	a->txend.reqid = (uint64_t)any_number();
-	a->txend.op = (uint8_t)(WIRE_TX_COMMIT + dice(WIRE_TX_JOIN));
+	a->txend.op = (uint8_t)(WIRE_TX_COMMIT + dice(WIRE_TX_LAST));
 	fill_tx(&a->txend.tx);
 	a->txend.logged = (uint8_t)dice(2);
 	a->txend.timeout_ms = (uint32_t)any_number();

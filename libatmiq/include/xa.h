@@ -42,6 +42,8 @@ struct xa_switch_t {
 
 /* The switch of groups without a resource manager of their own. */
 extern struct xa_switch_t tmnull_switch;
+/* The switch of a queue space, for a transaction manager that is not ours. */
+extern struct xa_switch_t tmqm_switch;
 
 int ax_reg(int rmid, XID *xid, long flags);
 int ax_unreg(int rmid, long flags);
