@@ -7,6 +7,7 @@
 #define IMPL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -14,6 +15,7 @@
 #include "tx.h"
 #include "userlog.h"
 #include "conn.h"
+#include "gtt.h"
 #include "ubb.h"
 #include "wire.h"
 
@@ -26,9 +28,12 @@ struct app {
 	char bbl[CONN_ENDPOINT];
 	struct ubb *ubb;
 	int64_t blocktime_us;		/* of RESOURCES */
+	atomic_bool gtt_known;		/* it was looked for: */
+	struct gtt *gtt;		/* NULL: there is none that can be used */
 };
 int app_get(struct app **out);		/* 0, TPENOENT, TPESYSTEM, TPEOS: logged with the path */
 void app_put(struct app *a);
+struct gtt *app_gtt(struct app *a);	/* the table of transactions; NULL: there is none, which is logged once */
 
 /* --- the transaction of a context --- */
 struct tran {
@@ -39,6 +44,7 @@ struct tran {
 	bool by_tx;			/* begun by tx_begin(): ended by tx_ calls */
 	uint8_t gtrid_len;
 	uint8_t gtrid[WIRE_GTRID_MAX];
+	int slot;			/* in the table of transactions, + 1; 0: none, as of a caller's */
 	int64_t deadline_us;
 	struct wire_groups groups;	/* that joined, the first one first */
 	struct wire_why why;		/* what doomed it first; all zero: nothing did */
@@ -70,6 +76,7 @@ struct context {
 	int away, away_in_tran;		/* queue operations under way without the lock; those of the transaction */
 	pthread_cond_t back;		/* fewer of them */
 	struct tran tran;
+	struct suspended *of_request;	/* the transaction that a service was called in, which it suspended; NULL: it did not */
 	struct call calls[MAX_CALLS];
 	int last_cd;
 	int64_t cltid[4];
@@ -133,7 +140,8 @@ void tran_doom_because(struct context *ctx, int error, long urcode, const char *
     __attribute__((format(printf, 4, 5)));
 void tran_to_wire(const struct context *ctx, struct wire_tx *tx);
 bool tran_join_group(struct context *ctx, const char *group);	/* false: one too many; the transaction is doomed */
-int tran_begin(struct context *ctx, unsigned long timeout_s);	/* these: 0 or a TPE code */
+enum tran_by { TRAN_BY_PROGRAM, TRAN_BY_TX, TRAN_BY_AUTOTRAN };
+int tran_begin(struct context *ctx, unsigned long timeout_s, enum tran_by by);	/* these: 0 or a TPE code */
 int tran_commit(struct context *ctx);
 int tran_abort(struct context *ctx);
 bool tran_is_programs(const struct context *ctx);	/* its program began it, by tpbegin() or tx_begin(), and may end it */
@@ -142,8 +150,13 @@ int groups_commit(struct context *ctx);		/* tell those that joined; the transact
 int groups_abort(struct context *ctx);
 /* A service works in its caller's transaction. */
 void tran_enter_callers(struct context *ctx, const struct wire_tx *tx);
-void tran_forget(struct context *ctx);
+void tran_enter(struct context *ctx);	/* ctx->tran is filled in */
+void tran_leave(struct context *ctx);	/* it goes on elsewhere: suspended */
+void tran_forget(struct context *ctx);	/* it is over, or never was */
 void tran_fork_child(void);
+/* A service ends.  True: the transaction that it was called in is suspended; it is taken back, and doomed, for it must not
+ * be committed without the caller knowing what joined. */
+bool tran_request_back(struct context *ctx);
 int rm_open(void);			/* the linked resource manager: 0 or TPERMERR */
 int rm_close(void);
 void rm_set(struct xa_switch_t *rm, const char *openinfo, const char *closeinfo);

@@ -98,11 +98,40 @@ app_put(struct app *a)
 	if (--a->refs == 0) {
 		if (current == a)
 			current = NULL;
+		gtt_close(a->gtt);
 		ubb_free(a->ubb);
 		free(a->tuxconfig);
 		free(a);
 	}
 	pthread_mutex_unlock(&app_lock);
+}
+
+/* Looked for when it is first needed: BBL, which makes it, has answered by then. */
+struct gtt *
+app_gtt(struct app *a)
+{
+	const struct ubb_machine *m;
+	char path[512], *why = NULL;
+
+	if (atomic_load_explicit(&a->gtt_known, memory_order_acquire))
+		return a->gtt;
+	pthread_mutex_lock(&app_lock);
+	if (!a->gtt_known) {
+		m = ubb_machine_here(a->ubb);
+		gtt_path(a->ubb->rundir, path, sizeof path);
+		if (gtt_open(path, 0, &a->gtt, &why) != 0 ||
+		    gtt_slots(a->gtt) != (unsigned)(m == NULL ? a->ubb->res.maxgtt : m->maxgtt)) {
+			ulog("LIBTUX_CAT:5143: WARN: cannot use the table of transactions: %s; MAXGTT does not count those of "
+			     "this program, and they are resumed in it alone",
+			    a->gtt != NULL ? "it has not as many entries as MAXGTT says" : why != NULL ? why : "out of memory");
+			gtt_close(a->gtt);
+			a->gtt = NULL;
+		}
+		free(why);
+		atomic_store_explicit(&a->gtt_known, true, memory_order_release);
+	}
+	pthread_mutex_unlock(&app_lock);
+	return a->gtt;
 }
 
 static bool

@@ -122,7 +122,7 @@ relay_start(const struct work *w, struct context *ctx, const char *name, const c
 		return err;
 	}
 	if (relay_owns_tran(r))
-		tran_forget(ctx);		/* it is the relay's now */
+		tran_leave(ctx);		/* it is the relay's now */
 	r->next = relays;
 	relays = r;
 	return 0;

@@ -91,8 +91,8 @@ work_begin(struct link_msg *m, TPSVCINFO *info)
 	work.deadline_us = deadline_from((int64_t)call->timeout_ms * 1000);
 	tran_enter_callers(svr.ctx, &call->tx);
 	if (call->tx.gtrid_len == 0 && work.offer->autotran) {
-		tran_begin(svr.ctx, (unsigned long)work.offer->trantime);
-		svr.ctx->tran.autotran = true;
+		if ((i = tran_begin(svr.ctx, (unsigned long)work.offer->trantime, TRAN_BY_AUTOTRAN)) != 0)
+			return i;
 		info->flags |= TPTRAN;
 	}
 	link_msg_done(m);		/* its memory is not needed while the routine runs */
@@ -122,6 +122,7 @@ work_call(TPSVCINFO *info)
 		return;
 	ulog("LIBTUX_CAT:5110: ERROR: service %s returned without tpreturn() or tpforward()", work.offer->name);
 	pthread_mutex_lock(&svr.ctx->lock);
+	tran_request_back(svr.ctx);
 	tran_doom_because(svr.ctx, TPESVCERR, 0, "service %s returned without tpreturn()", work.offer->name);
 	own_tran_roll_back();
 	reply_error(TPESVCERR);
@@ -133,6 +134,7 @@ work_run(struct link_msg *m)
 {
 	static TPSVCINFO info;
 	int64_t began = svr.opt.report ? clock_now_us() : 0;
+	int err;
 
 	if (wire_call_decode(m->head, m->head_len, &work.call) != 0) {
 		ulog("LIBTUX_CAT:5111: WARN: dropped a service request that cannot be read (%zu bytes)", m->head_len);
@@ -147,8 +149,8 @@ work_run(struct link_msg *m)
 		return;
 	}
 	bb_agent_busy(svr.agent, work.offer->name);
-	if (work_begin(m, &info) != 0)
-		reply_error(TPESVCERR);
+	if ((err = work_begin(m, &info)) != 0)
+		reply_error(err == TPETRAN ? TPETRAN : TPESVCERR);
 	else
 		work_call(&info);
 	if (svr.opt.report)
@@ -174,7 +176,9 @@ ends_properly(char *data, long len, struct typed *type, long *n)
 {
 	struct context *ctx = svr.ctx;
 
-	if (calls_open(ctx, false) > 0)
+	if (tran_request_back(ctx))
+		ulog("LIBTUX_CAT:5118: ERROR: service %s ended with its transaction suspended", work.offer->name);
+	else if (calls_open(ctx, false) > 0)
 		ulog("LIBTUX_CAT:5113: ERROR: service %s ended with replies outstanding", work.offer->name);
 	else if (tran_is_programs(ctx))
 		ulog("LIBTUX_CAT:5114: ERROR: service %s ended with a transaction of its own open", work.offer->name);

@@ -1,11 +1,12 @@
 /*
- * tptran - the transaction of a context: who joined it, when it is doomed, how it ends.
+ * tptran - the transaction of a context: its beginning, who joined it, when it is doomed.
  *
  *    none --tpbegin--> ACTIVE --tpcommit--> none (committed, or TPEABORT)
  *                        |  '----tpabort---> none
  *                        '--failure, time--> DOOMED: every call answers TPETIME until it is ended
  *
- * Nothing is sent to begin.  Replies tell which group's queue manager opened a branch; the end is sent to those.
+ * Nothing is sent to begin: a slot of the table of transactions is taken, and given back at the end.  Replies tell which
+ * group's queue manager opened a branch; the end is sent to those.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -20,12 +21,14 @@
 #include "ulog.h"
 
 #define LONGEST_MS 0xffffffffu	/* tpbegin(0) */
+#define FULL_SWEEP_US 1000000LL	/* how often a full table is looked through for what dead processes left */
+#define FULL_LOG_US 60000000LL
 
 /* A global transaction id: when it began, by which process, and what cannot be guessed. */
 struct gtrid { uint8_t us[8]; uint8_t pid[4]; uint8_t count[4]; uint8_t random[12]; };
 _Static_assert(offsetof(struct gtrid, us) == WIRE_GTRID_TIME, "queue managers read the time there");
 _Static_assert(offsetof(struct gtrid, pid) == WIRE_GTRID_PID, "administrators read the process there");
-_Static_assert(sizeof(struct gtrid) <= offsetof(TPTRANID, info[5]), "a suspended transaction's id holds it");
+_Static_assert(sizeof(struct gtrid) <= GTT_GTRID, "a slot holds it");
 
 static void
 put_be(uint8_t *to, size_t n, uint64_t v)
@@ -70,28 +73,44 @@ gtrid_to_log(const struct tran *t)
 	ulog_gtrid(xid);
 }
 
-/* Enter a transaction whose gtrid and deadline are set. */
-static void
-tran_enter(struct tran *t, bool initiator)
+void
+tran_enter(struct context *ctx)
 {
-	t->active = true;
-	t->initiator = initiator;
-	gtrid_to_log(t);
+	ctx->tran.active = true;
+	gtrid_to_log(&ctx->tran);
 }
 
 void
-tran_forget(struct context *ctx)
+tran_leave(struct context *ctx)
 {
 	if (ctx->tran.active)
 		ulog_gtrid(NULL);
 	memset(&ctx->tran, 0, sizeof ctx->tran);
 }
 
+/* What the table is told of a transaction that has a slot. */
+static void
+slot_enter(struct context *ctx, enum gtt_state state)
+{
+	if (ctx->tran.slot > 0)
+		gtt_enter(app_gtt(ctx->app), (unsigned)ctx->tran.slot - 1, state);
+}
+
+void
+tran_forget(struct context *ctx)
+{
+	slot_enter(ctx, GTT_FREE);
+	tran_leave(ctx);
+}
+
 void
 tran_doom(struct context *ctx)
 {
-	if (ctx->tran.active)
-		ctx->tran.doomed = true;
+	if (!ctx->tran.active || ctx->tran.doomed)
+		return;
+	ctx->tran.doomed = true;
+	if (ctx->tran.slot > 0)
+		gtt_doomed(app_gtt(ctx->app), (unsigned)ctx->tran.slot - 1);
 }
 
 void
@@ -134,6 +153,14 @@ tran_to_wire(const struct context *ctx, struct wire_tx *tx)
 	tx->timeout_ms = time_left_ms(ctx->tran.deadline_us);
 }
 
+static uint16_t
+group_number(const struct context *ctx, const char *name)
+{
+	const struct ubb_group *g = ubb_group_by_name(ctx->app->ubb, name);
+
+	return g == NULL ? 0 : (uint16_t)g->grpno;
+}
+
 bool
 tran_join_group(struct context *ctx, const char *group)
 {
@@ -147,6 +174,8 @@ tran_join_group(struct context *ctx, const char *group)
 			return true;
 	if (g->n < WIRE_MAX_GROUPS) {
 		snprintf(g->name[g->n++], WIRE_GROUP, "%s", group);
+		if (ctx->tran.slot > 0)
+			gtt_joined(app_gtt(ctx->app), (unsigned)ctx->tran.slot - 1, group_number(ctx, group));
 		return true;
 	}
 	ulog("LIBTUX_CAT:5030: ERROR: transaction can only be rolled back: group %s joined it after %d others, which are "
@@ -167,7 +196,44 @@ tran_enter_callers(struct context *ctx, const struct wire_tx *tx)
 	t->gtrid_len = tx->gtrid_len;
 	memcpy(t->gtrid, tx->gtrid, sizeof t->gtrid);
 	t->deadline_us = clock_mono_us() + (int64_t)(tx->timeout_ms == 0 ? LONGEST_MS : tx->timeout_ms) * 1000;
-	tran_enter(t, false);
+	tran_enter(ctx);
+}
+
+/* A slot of the table for a transaction that begins: 0, or TPETRAN when MAXGTT are open already. */
+static int
+slot_claim(struct context *ctx)
+{
+	static _Atomic int64_t swept, logged;
+	const struct tran *t = &ctx->tran;
+	struct gtt *table = app_gtt(ctx->app);
+	struct gtt_entry e;
+	int64_t now;
+
+	if (table == NULL)
+		return 0;
+	e.gtrid_len = t->gtrid_len;
+	memcpy(e.gtrid, t->gtrid, t->gtrid_len);
+	e.begun_us = clock_now_us();
+	e.deadline_us = t->deadline_us;
+	e.doomed = false;
+	e.autotran = t->autotran;
+	e.by_tx = t->by_tx;
+	e.n_groups = 0;
+	if ((ctx->tran.slot = gtt_claim(table, &e) + 1) > 0)
+		return 0;
+	now = clock_mono_us();
+	if (now - atomic_load(&swept) >= FULL_SWEEP_US || atomic_load(&swept) == 0) {
+		atomic_store(&swept, now);
+		if (gtt_sweep(table) > 0 && (ctx->tran.slot = gtt_claim(table, &e) + 1) > 0)
+			return 0;
+	}
+	if (now - atomic_load(&logged) >= FULL_LOG_US || atomic_load(&logged) == 0) {
+		atomic_store(&logged, now);
+		ulog("LIBTUX_CAT:5140: ERROR: no transaction can be begun: %u are open in the application, as many as MAXGTT "
+		     "allows",
+		    gtt_slots(table));
+	}
+	return TPETRAN;
 }
 
 bool
@@ -184,18 +250,25 @@ tran_resume(struct context *ctx, const struct tran *t)
 }
 
 int
-tran_begin(struct context *ctx, unsigned long timeout_s)
+tran_begin(struct context *ctx, unsigned long timeout_s, enum tran_by by)
 {
 	struct tran *t = &ctx->tran;
 	uint64_t ms = timeout_s == 0 || timeout_s > LONGEST_MS / 1000 ? LONGEST_MS : timeout_s * 1000;
+	int err;
 
 	if (t->active || xa_working())
 		return TPEPROTO;
 	memset(t, 0, sizeof *t);
 	gtrid_make(t);
 	t->deadline_us = clock_mono_us() + (int64_t)ms * 1000;
-	tran_enter(t, true);
-	return 0;
+	t->initiator = true;
+	t->by_tx = by == TRAN_BY_TX;
+	t->autotran = by == TRAN_BY_AUTOTRAN;
+	if ((err = slot_claim(ctx)) == 0)
+		tran_enter(ctx);
+	else
+		memset(t, 0, sizeof *t);
+	return err;
 }
 
 int
@@ -206,10 +279,13 @@ tran_commit(struct context *ctx)
 	if (!context_settle(ctx) || !ctx->tran.active || !ctx->tran.initiator || calls_open(ctx, true) > 0)
 		return TPEPROTO;
 	if (!tran_usable(ctx)) {
+		slot_enter(ctx, GTT_ABORTING);
 		groups_abort(ctx);
 		err = TPEABORT;
-	} else if (ctx->tran.groups.n > 0)
+	} else if (ctx->tran.groups.n > 0) {
+		slot_enter(ctx, GTT_COMMITTING);
 		err = groups_commit(ctx);
+	}
 	tran_forget(ctx);
 	return err;
 }
@@ -222,6 +298,7 @@ tran_abort(struct context *ctx)
 	if (!context_settle(ctx) || !ctx->tran.active || !ctx->tran.initiator)
 		return TPEPROTO;
 	calls_forget(ctx, true);
+	slot_enter(ctx, GTT_ABORTING);
 	err = groups_abort(ctx);
 	tran_forget(ctx);
 	return err;
@@ -236,7 +313,7 @@ tpbegin(unsigned long timeout, long flags)
 		return fail(TPEINVAL);
 	if ((ctx = context_enter()) == NULL)
 		return -1;
-	return context_leave(ctx, tran_begin(ctx, timeout));
+	return context_leave(ctx, tran_begin(ctx, timeout, TRAN_BY_PROGRAM));
 }
 
 int
@@ -298,77 +375,4 @@ tpscmt(long flags)
 	ctx->commit_logged = flags == TP_CMT_LOGGED;
 	context_leave(ctx, 0);
 	return before;
-}
-
-/* --- suspended transactions: of the process, whichever context took them off --- */
-
-struct suspended { struct suspended *next; struct tran tran; };
-static struct suspended *suspended;
-static pthread_mutex_t suspended_lock = PTHREAD_MUTEX_INITIALIZER;
-
-void
-tran_fork_child(void)
-{
-	pthread_mutex_init(&suspended_lock, NULL);
-	suspended = NULL;
-}
-
-int
-tpsuspend(TPTRANID *tranid, long flags)
-{
-	struct suspended *s;
-	struct context *ctx;
-	int err = 0;
-
-	if (tranid == NULL || flags != 0)
-		return fail(TPEINVAL);
-	if ((ctx = context_enter()) == NULL)
-		return -1;
-	if (!context_settle(ctx) || !tran_is_programs(ctx) || calls_open(ctx, true) > 0)
-		err = TPEPROTO;
-	else if (!tran_usable(ctx)) {
-		tran_abort(ctx);
-		err = TPEABORT;
-	} else if ((s = malloc(sizeof *s)) == NULL)
-		err = TPEOS;
-	else {
-		s->tran = ctx->tran;
-		memset(tranid, 0, sizeof *tranid);
-		memcpy(tranid->info, s->tran.gtrid, s->tran.gtrid_len);
-		tranid->info[5] = s->tran.gtrid_len;
-		pthread_mutex_lock(&suspended_lock);
-		s->next = suspended;
-		suspended = s;
-		pthread_mutex_unlock(&suspended_lock);
-		tran_forget(ctx);
-	}
-	return context_leave(ctx, err);
-}
-
-int
-tpresume(TPTRANID *tranid, long flags)
-{
-	struct suspended **at, *s;
-	struct context *ctx;
-	int err = 0;
-
-	if (tranid == NULL || flags != 0 || tranid->info[5] <= 0 || tranid->info[5] > (long)sizeof(struct gtrid))
-		return fail(TPEINVAL);
-	if ((ctx = context_enter()) == NULL)
-		return -1;
-	if (ctx->tran.active)
-		return context_leave(ctx, TPEPROTO);
-	pthread_mutex_lock(&suspended_lock);
-	for (at = &suspended; (s = *at) != NULL; at = &s->next)
-		if (s->tran.gtrid_len == tranid->info[5] && memcmp(s->tran.gtrid, tranid->info, s->tran.gtrid_len) == 0)
-			break;
-	if (s == NULL)
-		err = TPEMATCH;		/* resumed already, or of another process */
-	else {
-		*at = s->next;
-		tran_resume(ctx, &s->tran);
-		free(s);
-	}
-	pthread_mutex_unlock(&suspended_lock);
-	return context_leave(ctx, err);
 }

@@ -175,11 +175,7 @@ tx_close(void)
 static int
 begin(struct context *ctx)
 {
-	int err = tran_begin(ctx, (unsigned long)ctx->tx_timeout);
-
-	if (err == 0)
-		ctx->tran.by_tx = true;
-	return err == 0 ? TX_OK : TX_ERROR;
+	return tran_begin(ctx, (unsigned long)ctx->tx_timeout, TRAN_BY_TX) == 0 ? TX_OK : TX_ERROR;
 }
 
 int
