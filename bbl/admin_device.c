@@ -163,9 +163,8 @@ cmd_dsdl(struct commands *r, const struct opts *o)
 		tell(device_remove(d.path, which, &why), &why, "dsdl", d.path);
 }
 
-/* The machine whose log is meant: -m, its default, or this one. */
-static const struct ubb_machine *
-machine_of(const struct commands *r, const struct opts *o)
+const struct ubb_machine *
+admin_log_machine(const struct commands *r, const struct opts *o)
 {
 	const struct admin *a = r->context;
 	const char *lmid = admin_option(a, o, 'm');
@@ -183,8 +182,8 @@ machine_of(const struct commands *r, const struct opts *o)
 	return m != NULL && m->tlogdevice[0] != '\0' ? m : NULL;
 }
 
-static const char *
-tlog_name(const struct ubb_machine *m)
+const char *
+admin_log_name(const struct ubb_machine *m)
 {
 	return m->tlogname[0] != '\0' ? m->tlogname : "TLOG";
 }
@@ -192,23 +191,23 @@ tlog_name(const struct ubb_machine *m)
 void
 cmd_crlog(struct commands *r, const struct opts *o)
 {
-	const struct ubb_machine *m = machine_of(r, o);
+	const struct ubb_machine *m = admin_log_machine(r, o);
 	char *why = NULL;
 
 	if (m == NULL)
 		return;
-	if (tlog_exists(m->tlogdevice, tlog_name(m)) == 1) {
+	if (tlog_exists(m->tlogdevice, admin_log_name(m)) == 1) {
 		fflush(r->con.out);
-		fprintf(stderr, "TMADMIN_CAT:109: WARN: the transaction log %s on %s exists already\n", tlog_name(m), m->tlogdevice);
+		fprintf(stderr, "TMADMIN_CAT:109: WARN: the transaction log %s on %s exists already\n", admin_log_name(m), m->tlogdevice);
 		return;
 	}
-	tell(tlog_create(m->tlogdevice, tlog_name(m), m->tlogsize, &why), &why, "crlog", m->tlogdevice);
+	tell(tlog_create(m->tlogdevice, admin_log_name(m), m->tlogsize, &why), &why, "crlog", m->tlogdevice);
 }
 
 void
 cmd_dslog(struct commands *r, const struct opts *o)
 {
-	const struct ubb_machine *m = machine_of(r, o);
+	const struct ubb_machine *m = admin_log_machine(r, o);
 	char question[512], *why = NULL;
 
 	if (m == NULL)
@@ -217,7 +216,7 @@ cmd_dslog(struct commands *r, const struct opts *o)
 		commands_error("the application runs and may need its transaction log");
 		return;
 	}
-	snprintf(question, sizeof question, "Remove the transaction log %s from %s (y/n)?", tlog_name(m), m->tlogdevice);
+	snprintf(question, sizeof question, "Remove the transaction log %s from %s (y/n)?", admin_log_name(m), m->tlogdevice);
 	if (o->v['y'] != NULL || commands_confirm(r, question))
-		tell(tlog_destroy(m->tlogdevice, tlog_name(m), &why), &why, "dslog", m->tlogdevice);
+		tell(tlog_destroy(m->tlogdevice, admin_log_name(m), &why), &why, "dslog", m->tlogdevice);
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "trans.h"
 #include "wire.h"
 
 struct layout_show {
@@ -23,5 +24,7 @@ void layout_psc(FILE *out, const struct document *rows, const struct layout_show
 void layout_pclt(FILE *out, const struct document *rows, const struct layout_show *show);
 void layout_pq(FILE *out, const struct document *rows, const struct layout_show *show);
 void layout_bbs(FILE *out, const struct document *rows);
+/* The number of a transaction is its index in t, whatever is left out.  now_us: wall clock */
+void layout_pt(FILE *out, const struct trans *t, const struct layout_show *show, int64_t now_us);
 
 #endif

@@ -111,7 +111,8 @@ options_check(struct commands *r, const struct opts *o)
 }
 
 static const struct command table[] = {
-	UNAVAILABLE("aborttrans", "abort", MODE_LOOK, " [-yes] [-g groupname] tranindex"),
+	{ "aborttrans", "abort", MODE_RUNNING, "y::g:m:", cmd_aborttrans, "aborttrans [-yes] [-g groupname] [-m machine] tranindex",
+	    "Roll back a transaction, or its part in a group." },
 	UNAVAILABLE("advertise", "adv", MODE_LOOK,
 	    " {-q qaddress [-g groupname] [-i srvid] | -g groupname -i srvid} service[:func]"),
 	{ "bbparms", "bbp", MODE_LOOK, "", cmd_bbparms, "bbparms", "Show the parameters of the bulletin board." },
@@ -125,7 +126,8 @@ static const struct command table[] = {
 	UNAVAILABLE("changetrantime", "chtt", MODE_LOOK,
 	    " [-m machine] {-q qaddress [-g groupname] [-i srvid] [-s service]"
 	    " | -g groupname -i srvid -s service} newtlim"),
-	UNAVAILABLE("committrans", "commit", MODE_LOOK, " [-yes] [-g groupname] tranindex"),
+	{ "committrans", "commit", MODE_RUNNING, "y::g:m:", cmd_committrans,
+	    "committrans [-yes] [-g groupname] [-m machine] tranindex", "Commit what is prepared of a transaction, or of its part in a group." },
 	{ "crdl", NULL, MODE_CHANGE, "m:z:b:o:", cmd_crdl, "crdl -b blocks -z device [-o offset] [-m machine] [newdevice]",
 	    "Create an entry in the universal device list; the first one creates the device." },
 	{ "crlog", NULL, MODE_CHANGE, "m:", cmd_crlog, "crlog [-m machine]", "Create the transaction log of a machine." },
@@ -137,13 +139,16 @@ static const struct command table[] = {
 	    "Remove an entry from the universal device list." },
 	{ "dslog", NULL, MODE_CHANGE, "m:y::", cmd_dslog, "dslog [-yes] [-m machine]",
 	    "Remove the transaction log of a machine." },
-	UNAVAILABLE("dumptlog", "dl", MODE_ANY, " [-z config] [-o offset] [-n filename] [-g groupname]"),
+	{ "dumptlog", "dl", MODE_ANY, "z:o:n:g:m:", cmd_dumptlog,
+	    "dumptlog [-z config] [-o offset] [-n name] [-g groupname] [-m machine] filename",
+	    "Write what coordinators have decided, and others have yet to hear, to a file." },
 	{ "echo", "e", MODE_ANY, "", cmd_echo, "echo [{off|on}]",
 	    "Repeat input lines; without an argument: the other way." },
 	{ "help", "h", MODE_ANY, "", cmd_help, "help [{command|all}]", "Show the commands." },
 	{ "lidl", NULL, MODE_ANY, "m:z:o:", cmd_lidl, "lidl [-z device] [dlindex]",
 	    "List the universal device list; in verbose mode the free space too." },
 	{ "livtoc", NULL, MODE_ANY, "m:z:o:", cmd_livtoc, "livtoc [-z device]", "List the table of contents of a device." },
+	{ "loadtlog", NULL, MODE_ANY, NULL, cmd_loadtlog, "loadtlog -m machine filename", "Decisions are not loaded; says so." },
 	{ "paginate", "page", MODE_ANY, "", cmd_paginate, "paginate [{off|on}]", "Show output page by page." },
 	{ "printclient", "pclt", MODE_LOOK, "m:u:c:", cmd_pclt, "printclient [-m machine] [-u usrname] [-c cltname]",
 	    "Show the clients." },
@@ -154,7 +159,7 @@ static const struct command table[] = {
 	{ "printservice", "psc", MODE_LOOK, "m:g:i:a:q:s:", cmd_psc,
 	    "printservice [-m machine] [-g groupname] [-i srvid] [-a {0|1|2}] [-q qaddress] [-s service]",
 	    "Show the services." },
-	UNAVAILABLE("printtrans", "pt", MODE_LOOK, " [-m machine] [-g groupname]"),
+	{ "printtrans", "pt", MODE_LOOK, "m:g:", cmd_pt, "printtrans [-m machine] [-g groupname]", "Show the transactions." },
 	{ "quit", "q", MODE_ANY, "", cmd_quit, "quit", "End the session." },
 	{ "serverparms", "srp", MODE_LOOK, "g:i:", cmd_serverparms, "serverparms -g groupname -i srvid",
 	    "Show the parameters of a server." },
@@ -271,6 +276,7 @@ main(int argc, char **argv)
 	for (int i = 0; i < 128; i++)
 		free(a.defaults[i]);
 	free(a.why_no_app);
+	trans_free(&a.trans);
 	app_close(&a.app);
 	return 0;
 usage:

@@ -6,6 +6,7 @@
 #include "session.h"
 
 #define AREAS "[-A actions] [-H handles] [-C cursors] [-O owners] [-Q tmp_queues] [-f filter_memory] [-n nonpersistent_memory[b,B]] [-o overflow_memory]"
+#define MANY 1000		/* words of a line */
 #define QUEUE_OPTIONS "[-d persist|nonpersist] [-n nhigh,nlow,ncmd] [-e default_relative_expiration_time]"
 
 /* options: letters; one followed by : takes a value. */
@@ -25,8 +26,8 @@ const struct command commands[] = {
 	    false, cmd_lidl },
 	{ "livtoc", NULL, "", "", "List the table of contents: what takes the device's pages.", 0, false, cmd_livtoc },
 	{ "paginate", "page", "", "[{off|on}]", "Show lists through a pager, or not.", 1, false, cmd_paginate },
-	{ "qaborttrans", "qabort", "y", "[-y] [tranindex]", "Roll back a transaction that is in doubt.", 1, true,
-	    cmd_qaborttrans },
+	{ "qaborttrans", "qabort", "y", "[-y] [tranindex[-tranindex] ...]", "Roll back transactions that are in doubt.",
+	    MANY, true, cmd_qaborttrans },
 	{ "qaddext", "qadd", "", "[queue_space_name [pages]]", "Add an extent to a queue space.", 2, false,
 	    cmd_qaddext },
 	{ "qchange", "qch", "d:n:e:", QUEUE_OPTIONS " [queue_name [out-of-order [retries [delay [high [low [cmd]]]]]]]",
@@ -40,8 +41,8 @@ const struct command commands[] = {
 	{ "qchangetime", "qct", "y", "[-y] [newtime]", "Change the availability time of the selected messages.", 1,
 	    true, cmd_unavailable },
 	{ "qclose", NULL, "", "", "Close the open queue space.", 0, true, cmd_qclose },
-	{ "qcommittrans", "qcommit", "y", "[-y] [tranindex]", "Commit a transaction that is in doubt.", 1, true,
-	    cmd_qcommittrans },
+	{ "qcommittrans", "qcommit", "y", "[-y] [tranindex[-tranindex] ...]", "Commit transactions that are in doubt.",
+	    MANY, true, cmd_qcommittrans },
 	{ "qcreate", "qcr", "d:n:e:",
 	    QUEUE_OPTIONS " [queue_name [qorder [out-of-order [retries [delay [high [low [cmd]]]]]]]]",
 	    "Create a queue in the open queue space.", 8, true, cmd_qcreate },
@@ -49,6 +50,8 @@ const struct command commands[] = {
 	    cmd_qdeletemsg },
 	{ "qdestroy", "qds", "pfy", "[{-p|-f}] [-y] [queue_name]", "Destroy a queue; with -p its messages, too.", 1,
 	    true, cmd_qdestroy },
+	{ "qforgettrans", "qforget", "y", "[-y] [tranindex[-tranindex] ...]",
+	    "Forget how transactions ended that nobody will ask about.", MANY, true, cmd_qforgettrans },
 	{ "qinfo", NULL, "", "[queue_name]", "Show one queue, or all; in verbose mode with how they were created.", 1,
 	    true, cmd_qinfo },
 	{ "qlist", "ql", "", "", "List the messages of the queue that qset names and qscan selects.", 0, true,

@@ -7,7 +7,6 @@
 #include <strings.h>
 
 #include "clock.h"
-#include "interrupt.h"
 #include "qparse.h"
 #include "session.h"
 
@@ -105,34 +104,13 @@ selection(struct session *s, const char *command, struct document *doc)
 	return r;
 }
 
-/* Run an operation page by page; `each` sees every page.  -1: said why. */
-static int
-run_pages(struct session *s, const char *what, const char *op, struct record *r, void (*each)(struct session *,
-    const struct document *, void *), void *arg)
-{
-	struct document page;
-	struct owner *o;
-	bool more = true;
-	int rc = 0;
-
-	if (owner_begin(s, s->space, what, &o) != 0)
-		return -1;
-	while (more && !interrupt_came() && (rc = owner_run(s, o, op, r, &page)) == 0) {
-		each(s, &page, arg);
-		more = page.n > 0 && record_get(&page.rec[0], "cursor") != NULL &&
-		    record_set(r, "cursor", record_get(&page.rec[0], "cursor")) == 0;
-		document_free(&page);
-	}
-	owner_end(o);
-	return rc;
-}
-
 static const struct label message_labels[] = { { "msgid", "message", false, AS_TEXT },
 	{ "priority", "priority", false, AS_TEXT },
 	{ "retries", "retries", false, AS_TEXT }, { "length", "length", false, AS_TEXT },
 	{ "delivery", "delivery", false, AS_TEXT },
 	{ "reply", "reply delivery", false, AS_TEXT }, { "expires", "expires", false, AS_TIME },
 	{ "available", "available", false, AS_TIME }, { "held", "held by transaction", false, AS_TEXT },
+	{ "holder", "transaction id", true, AS_TEXT },
 	{ "corrid", "correlation id", true, AS_TEXT }, { "type", "type", true, AS_OPTIONAL },
 	{ "subtype", "subtype", true, AS_OPTIONAL },
 	{ "enqueued", "enqueued", true, AS_TIME }, { "replyqueue", "reply queue", true, AS_OPTIONAL },
@@ -161,7 +139,7 @@ cmd_qlist(struct session *s, const struct args *a)
 
 	if (r != NULL) {
 		console_page(&s->con);
-		rc = run_pages(s, "Queue list", "qlist", r, list_page, &shown);
+		rc = owner_run_pages(s, "Queue list", "qlist", r, list_page, &shown);
 		console_page_end(&s->con);
 		if (rc == 0 && shown == 0)
 			say_info(s, 1401, "qlist: no message of queue %s matches the selection criteria of qscan",
@@ -196,7 +174,7 @@ cmd_qdeletemsg(struct session *s, const struct args *a)
 	if (r == NULL || (!args_flag(a, 'y') && !ask_yes(s, "Delete %s messages of queue %s",
 	    s->criteria.n > 0 ? "the selected" : "all", s->queue)))
 		goto done;
-	rc = run_pages(s, "Delete messages", "qdeletemsg", r, deleted_page, &d);
+	rc = owner_run_pages(s, "Delete messages", "qdeletemsg", r, deleted_page, &d);
 	if (d.gone > 0)
 		say(s, "%ld %s deleted\n", d.gone, d.gone == 1 ? "message" : "messages");
 	if (d.kept > 0)

@@ -38,8 +38,7 @@ close_space(struct session *s)
 		close(s->place);
 	s->place = -1;
 	s->space[0] = s->queue[0] = '\0';
-	document_free(&s->trans);
-	s->trans = (struct document){ 0 };
+	forget_transactions(s);
 }
 
 int

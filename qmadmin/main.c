@@ -76,6 +76,6 @@ main(int argc, char **argv)
 		talk(&s);
 	console_close(&s.con);
 	document_free(&s.criteria);
-	document_free(&s.trans);
+	forget_transactions(&s);
 	return rc == 0 ? 0 : 1;
 }

@@ -194,3 +194,24 @@ run_on_open_space(struct session *s, const char *what, const char *op, const str
 {
 	return run_on_space(s, s->space, what, op, args, out);
 }
+
+int
+owner_run_pages(struct session *s, const char *what, const char *op, struct record *r,
+    void (*each)(struct session *, const struct document *, void *), void *arg)
+{
+	struct document page;
+	struct owner *o;
+	bool more = true;
+	int rc = 0;
+
+	if (owner_begin(s, s->space, what, &o) != 0)
+		return -1;
+	while (more && !interrupt_came() && (rc = owner_run(s, o, op, r, &page)) == 0) {
+		each(s, &page, arg);
+		more = page.n > 0 && record_get(&page.rec[0], "cursor") != NULL &&
+		    record_set(r, "cursor", record_get(&page.rec[0], "cursor")) == 0;
+		document_free(&page);
+	}
+	owner_end(o);
+	return rc;
+}

@@ -14,7 +14,7 @@
 #include "qspace.h"
 #include "wire.h"
 
-#define MAX_TRANSACTIONS_SHOWN 1000
+struct shown_trans { char *gtrid; };
 
 struct session {
 	const char *device;
@@ -23,7 +23,7 @@ struct session {
 	int place;				/* among its processes; -1: none */
 	char queue[TMQNAMELEN + 1];	/* qset */
 	struct document criteria;	/* qscan: one record, or none */
-	struct document trans;		/* as the last qprinttrans showed them, for the index of qcommittrans */
+	struct shown_trans *trans; size_t n_trans;	/* as the last qprinttrans showed them: what its indices mean */
 };
 
 /* --- say.c --- */
@@ -61,11 +61,19 @@ int owner_begin(struct session *s, const char *space, const char *what, struct o
 /* Run one operation of qadmin_run().  -1: said why; *out is empty then. */
 int owner_run(struct session *s, struct owner *o, const char *op, const struct record *args, struct document *out);
 void owner_end(struct owner *o);
+/* Run an operation that answers in pages; `each` sees every page.  -1: said why. */
+int owner_run_pages(struct session *s, const char *what, const char *op, struct record *r,
+    void (*each)(struct session *, const struct document *, void *), void *arg);
 /* begin, run, end on the open space.  args may be NULL, out may be NULL. */
 int run_on_open_space(struct session *s, const char *what, const char *op, const struct record *args,
     struct document *out);
 int run_on_space(struct session *s, const char *space, const char *what, const char *op, const struct record *args,
     struct document *out);
+
+/* --- decided.c --- */
+
+/* What the coordinator of a branch decided, where that can be learned: the running application of TUXCONFIG has the open space. */
+enum wire_outcome decision_of(struct session *s, const char *coordinator, const char *gtrid);
 
 /* --- cmd.c --- */
 
@@ -93,6 +101,7 @@ int command_run(void *session, int argc, char **argv);	/* what the console calls
 /* The space a command is about: its argument, else the open one where that is meant, else an answer.  -1: none. */
 int space_name(struct session *s, const struct args *a, bool open_one_will_do, char name[QSPACE_NAME_MAX + 1]);
 void close_space(struct session *s);
+void forget_transactions(struct session *s);	/* no index means anything any more */
 
 int cmd_chdl(struct session *s, const struct args *a);
 int cmd_crdl(struct session *s, const struct args *a);
@@ -123,6 +132,7 @@ int cmd_qset(struct session *s, const struct args *a);
 
 int cmd_qaborttrans(struct session *s, const struct args *a);
 int cmd_qcommittrans(struct session *s, const struct args *a);
+int cmd_qforgettrans(struct session *s, const struct args *a);
 int cmd_qprinttrans(struct session *s, const struct args *a);
 
 int cmd_echo(struct session *s, const struct args *a);

@@ -41,7 +41,7 @@ branch_enter(struct branch *b, enum branch_state next)
 	due_set(&b->qs->due_branches, &b->due, NEVER);	/* a deadline binds an active one */
 }
 
-static const char *
+const char *
 branch_state_name(enum branch_state s)
 {
 	return states[s].name;

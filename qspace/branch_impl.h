@@ -14,6 +14,7 @@
 /* --- branch.c --- */
 
 void branch_enter(struct branch *b, enum branch_state next);	/* The only place that moves b->state on.  The batch's abort puts it back. */
+const char *branch_state_name(enum branch_state s);	/* for people */
 bool branch_is_heuristic(const struct branch *b);
 struct branch *branch_new(struct qspace *qs, const struct branch_id *id);	/* NULL: no memory */
 void branch_hash(struct qspace *qs, struct branch *b);		/* it can be found */

@@ -59,7 +59,7 @@ static const struct { const char *op; int (*run)(struct qadmin *a); } operations
 	{ "qcreate", qadmin_qcreate }, { "qchange", qadmin_qchange },
 	{ "qdestroy", qadmin_qdestroy }, { "qinfo", qadmin_qinfo }, { "qset", qadmin_qset }, { "qlist", qadmin_qlist },
 	{ "qdeletemsg", qadmin_qdeletemsg }, { "ipcrm", qadmin_ipcrm }, { "qprinttrans", qadmin_qprinttrans },
-	{ "qcommittrans", qadmin_qcommittrans }, { "qaborttrans", qadmin_qaborttrans },
+	{ "qcommittrans", qadmin_qcommittrans }, { "qaborttrans", qadmin_qaborttrans }, { "qforgettrans", qadmin_qforgettrans },
 };
 
 int

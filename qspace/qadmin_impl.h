@@ -22,6 +22,7 @@ struct scanned_msg {
 	const struct oval *v;
 	struct place at;
 	bool held;
+	const struct branch_id *holder;	/* held: by this transaction; NULL: by none, it is on its way */
 	const struct qmsg *m;		/* without its body; body_len is right */
 	const struct origin *origin;	/* queue "": it did not come from another one */
 };
@@ -69,5 +70,6 @@ int qadmin_purge_some(struct qspace *qs, struct queue *q, bool np_only, long *de
 int qadmin_qprinttrans(struct qadmin *a);
 int qadmin_qcommittrans(struct qadmin *a);
 int qadmin_qaborttrans(struct qadmin *a);
+int qadmin_qforgettrans(struct qadmin *a);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gtrid.h"
 #include "qadmin_impl.h"
 #include "tpe.h"
 
@@ -48,7 +49,7 @@ static int
 show_message(struct qadmin *a, const struct scanned_msg *s)
 {
 	const struct qmsg *m = s->m;
-	char id[3 * TMMSGIDLEN + 1];
+	char id[3 * TMMSGIDLEN + 1], gtrid[GTRID_HEX];
 	struct record *r = document_add(a->out);
 	int rc;
 
@@ -68,6 +69,10 @@ show_message(struct qadmin *a, const struct scanned_msg *s)
 		rc |= record_setf(r, "available", "%lld", (long long)m->available_us);
 	if (s->held)
 		rc |= record_set(r, "held", "yes");
+	if (s->holder != NULL) {
+		gtrid_to_hex(s->holder->gtrid, s->holder->len, gtrid);
+		rc |= record_set(r, "holder", gtrid);
+	}
 	if (m->flags & TPQCORRID) {
 		qformat_id(m->corrid, id);
 		rc |= record_set(r, "corrid", id);

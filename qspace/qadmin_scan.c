@@ -111,6 +111,7 @@ static int
 scan_one(struct qspace *qs, struct queue *q, const struct source *s, enum table t,
     int (*fn)(void *, const struct scanned_msg *), void *arg, int *stop)
 {
+	struct held *held;
 	struct qrecord r;
 	struct okey key;
 	struct oval v;
@@ -121,7 +122,9 @@ scan_one(struct qspace *qs, struct queue *q, const struct source *s, enum table 
 		return rc;
 	if (item.at.delayed)
 		r.m.available_us = item.at.available_us;
-	item.held = is_held(qs, v.seq);
+	HASH_FIND(hh, qs->held, &v.seq, sizeof v.seq, held);
+	item.held = held != NULL;
+	item.holder = held != NULL && held->b != NULL ? &held->b->id : NULL;
 	*stop = fn(arg, &item);
 	return 0;
 }

@@ -500,42 +500,215 @@ ipcrm_takes_nonpersistent_messages_alone(void)
 
 /* --- transactions --- */
 
+static const char *	/* of transaction `gtrid` in the latest answer */
+of(const char *gtrid, const char *key)
+{
+	for (size_t i = 1; i < answer.n; i++)
+		if (value(i, "gtrid") != NULL && strcmp(value(i, "gtrid"), gtrid) == 0)
+			return value(i, key) != NULL ? value(i, key) : "";
+	return "not listed";
+}
+
+static const char *
+state_of(const char *gtrid)
+{
+	CU_ASSERT_EQUAL(run("qprinttrans", NULL), 0);
+	return of(gtrid, "state");
+}
+
 static void
-transaction_in_doubt_is_ended_by_hand(void)
+prepare(struct branch *b, const char *coordinator)
+{
+	CU_ASSERT_EQUAL(qspace_batch_begin(qs), 0);
+	CU_ASSERT_EQUAL(qspace_branch_prepare(qs, b, coordinator), 0);
+	CU_ASSERT_EQUAL(qspace_batch_commit(qs), 0);
+}
+
+static void
+put_in(struct branch *b, const char *queue, int n)
+{
+	struct qmsg_in in = { .type = "STRING", .subtype = "", .has_body = true, .body = "x", .body_len = 1 };
+	uint8_t msgid[TMMSGIDLEN];
+
+	CU_ASSERT_EQUAL(qspace_batch_begin(qs), 0);
+	for (int i = 0; i < n; i++)
+		CU_ASSERT_EQUAL(qspace_enqueue(qs, b, queue, &in, msgid), 0);
+	CU_ASSERT_EQUAL(qspace_batch_commit(qs), 0);
+}
+
+static void
+reopen(void)
+{
+	char *why = NULL;
+
+	qspace_close(qs);
+	CU_ASSERT_EQUAL_FATAL(qspace_open(dev, "S", NULL, &qs, &why), 0);
+}
+
+/* Who has what, of which queue, since when. */
+static void
+transaction_is_listed_with_all_it_holds(void)
 {
 	struct branch *b;
 
 	given_space("");
 	create("A");
+	create("B");
+	put("A", "one");
+	b = hold_first("A", "tx1");
+	qspace_branch_set_owner(b, "process 5 of user 7");
+	put_in(b, "B", 3);
+	put_in(b, "A", 1);
+	CU_ASSERT_EQUAL(run("qprinttrans", NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(answer.n, 2);
+	CU_ASSERT_PTR_NULL(value(0, "cursor"));
+	CU_ASSERT_STRING_EQUAL(value(1, "gtrid"), "747831");
+	CU_ASSERT_STRING_EQUAL(value(1, "state"), "active");
+	CU_ASSERT_STRING_EQUAL(value(1, "owner"), "process 5 of user 7");
+	CU_ASSERT_STRING_EQUAL(value(1, "enqueues"), "4");
+	CU_ASSERT_STRING_EQUAL(value(1, "dequeues"), "1");
+	CU_ASSERT_STRING_EQUAL(value(1, "queue.0"), "A");
+	CU_ASSERT_STRING_EQUAL(value(1, "enqueues.0"), "1");
+	CU_ASSERT_STRING_EQUAL(value(1, "dequeues.0"), "1");
+	CU_ASSERT_STRING_EQUAL(value(1, "queue.1"), "B");
+	CU_ASSERT_STRING_EQUAL(value(1, "enqueues.1"), "3");
+	CU_ASSERT_STRING_EQUAL(value(1, "dequeues.1"), "0");
+	CU_ASSERT_PTR_NULL(value(1, "queue.2"));
+	CU_ASSERT_STRING_EQUAL(value(1, "age"), "0");
+	CU_ASSERT_PTR_NULL(value(1, "left"));		/* it has no deadline */
+	CU_ASSERT_PTR_NULL(value(1, "doomed"));
+	qspace_branch_doom(b);
+	CU_ASSERT_EQUAL(run("qprinttrans", "gtrid=747831", NULL), 0);
+	CU_ASSERT_STRING_EQUAL(value(1, "doomed"), "yes");
+	CU_ASSERT_EQUAL(run("qlist", "queue=A", NULL), 0);
+	CU_ASSERT_STRING_EQUAL(value(1, "holder"), "747831");
+	qspace_branch_close(b);
+	CU_ASSERT_STRING_EQUAL(state_of("747831"), "deciding");
+	CU_ASSERT_EQUAL(run("qaborttrans", "gtrid=747831", "active=y", NULL), 1);
+	CU_ASSERT_EQUAL(run("qprinttrans", "gtrid=747839", NULL), 1);
+	CU_ASSERT_TRUE(says("none such in queue space S"));
+	given_done();
+}
+
+static void
+active_transaction_is_rolled_back_only_when_that_is_said(void)
+{
+	given_space("");
+	create("A");
+	put("A", "one");
+	hold_first("A", "tx1");
+	CU_ASSERT_EQUAL(run("qaborttrans", "gtrid=747831", NULL), 1);
+	CU_ASSERT_TRUE(says("is not in doubt"));
+	CU_ASSERT_EQUAL(run("qcommittrans", "gtrid=747831", "active=y", NULL), 1);
+	CU_ASSERT_EQUAL(run("qforgettrans", "gtrid=747831", NULL), 1);
+	CU_ASSERT_EQUAL(run("qaborttrans", "gtrid=747831", "active=y", NULL), 0);
+	CU_ASSERT_STRING_EQUAL(state_of("747831"), "not listed");	/* nothing to remember: it had not voted */
+	CU_ASSERT_EQUAL(messages("A"), 1);
+	given_done();
+}
+
+/* Ended, remembered over a restart, and forgotten by hand when nobody asks. */
+static void
+transaction_in_doubt_is_ended_by_hand(void)
+{
+	given_space("");
+	create("A");
 	put("A", "one");
 	put("A", "two");
-	b = hold_first("A", "tx1");
-	CU_ASSERT_EQUAL(run("qprinttrans", NULL), 0);
-	CU_ASSERT_EQUAL_FATAL(answer.n, 1);
-	CU_ASSERT_STRING_EQUAL(value(0, "gtrid"), "747831");
-	CU_ASSERT_STRING_EQUAL(value(0, "state"), "active");
-	CU_ASSERT_STRING_EQUAL(value(0, "dequeues"), "1");
-	CU_ASSERT_EQUAL(run("qcommittrans", "gtrid=747831", NULL), 1);
-	CU_ASSERT_TRUE(says("is not in doubt"));
-	CU_ASSERT_EQUAL(qspace_batch_begin(qs), 0);
-	CU_ASSERT_EQUAL(qspace_branch_prepare(qs, b, "QUE1"), 0);
-	CU_ASSERT_EQUAL(qspace_batch_commit(qs), 0);
-	CU_ASSERT_EQUAL(run("qprinttrans", NULL), 0);
-	CU_ASSERT_STRING_EQUAL(value(0, "state"), "prepared");
-	CU_ASSERT_STRING_EQUAL(value(0, "coordinator"), "QUE1");
+	prepare(hold_first("A", "tx1"), "QUE1");
+	prepare(hold_first("A", "tx2"), "QUE1");
+	CU_ASSERT_STRING_EQUAL(state_of("747831"), "prepared");
+	CU_ASSERT_STRING_EQUAL(of("747831", "coordinator"), "QUE1");
+	CU_ASSERT_EQUAL(run("qforgettrans", "gtrid=747831", NULL), 1);
+	CU_ASSERT_TRUE(says("was not ended by an administrator: it is prepared"));
 	CU_ASSERT_EQUAL(run("qcommittrans", "gtrid=747831", NULL), 0);
-	CU_ASSERT_EQUAL(messages("A"), 1);
-	CU_ASSERT_EQUAL(run("qprinttrans", NULL), 0);
-	CU_ASSERT_EQUAL(answer.n, 0);
-	CU_ASSERT_EQUAL(run("qaborttrans", "gtrid=747831", NULL), 1);
-	CU_ASSERT_TRUE(says("none such in queue space S"));
-	b = hold_first("A", "tx2");
-	CU_ASSERT_EQUAL(qspace_batch_begin(qs), 0);
-	CU_ASSERT_EQUAL(qspace_branch_prepare(qs, b, "QUE1"), 0);
-	CU_ASSERT_EQUAL(qspace_batch_commit(qs), 0);
 	CU_ASSERT_EQUAL(run("qaborttrans", "gtrid=747832", NULL), 0);
 	CU_ASSERT_EQUAL(messages("A"), 1);
+	reopen();
+	CU_ASSERT_STRING_EQUAL(state_of("747831"), "heuristically committed");
+	CU_ASSERT_STRING_EQUAL(of("747832", "state"), "heuristically rolled back");
+	CU_ASSERT_STRING_EQUAL(of("747832", "dequeues"), "0");
+	CU_ASSERT_EQUAL(messages("A"), 1);
+	CU_ASSERT_EQUAL(run("qaborttrans", "gtrid=747831", NULL), 1);
+	CU_ASSERT_TRUE(says("is heuristically committed already"));
+	CU_ASSERT_EQUAL(run("qforgettrans", "gtrid=747831", NULL), 0);
+	CU_ASSERT_EQUAL(run("qforgettrans", "gtrid=747831", NULL), 1);
+	CU_ASSERT_TRUE(says("none such in queue space S"));
+	CU_ASSERT_STRING_EQUAL(state_of("747831"), "not listed");
 	CU_ASSERT_EQUAL(run("qcommittrans", "gtrid=zz", NULL), 1);
+	reopen();
+	CU_ASSERT_EQUAL(run("qprinttrans", NULL), 0);
+	CU_ASSERT_EQUAL(answer.n, 2);
+	given_done();
+}
+
+/* What this space decided for others is listed until they have heard, is not undone, and can be given up. */
+static void
+decision_is_listed_and_can_be_given_up(void)
+{
+	struct branch_id id = { .len = 3, .gtrid = "tx1" };
+	struct wire_groups groups = { 2, { "QUE2", "QUE3" } };
+
+	given_space("");
+	CU_ASSERT_EQUAL(qspace_batch_begin(qs), 0);
+	CU_ASSERT_EQUAL(qspace_decision_put(qs, &id, &groups), 0);
+	CU_ASSERT_EQUAL(qspace_batch_commit(qs), 0);
+	CU_ASSERT_STRING_EQUAL(state_of("747831"), "decided");
+	CU_ASSERT_STRING_EQUAL(of("747831", "groups"), "QUE2 QUE3");
+	CU_ASSERT_EQUAL(run("qprinttrans", "gtrid=747831", NULL), 0);
+	CU_ASSERT_STRING_EQUAL(value(1, "state"), "decided");
+	CU_ASSERT_EQUAL(run("qaborttrans", "gtrid=747831", NULL), 1);
+	CU_ASSERT_TRUE(says("was decided here: it is committed"));
+	CU_ASSERT_EQUAL(run("qforgettrans", "gtrid=747831", NULL), 0);
+	CU_ASSERT_STRING_EQUAL(state_of("747831"), "not listed");
+	given_done();
+}
+
+/* Page by page, each once, in the order of their begin, whatever ends and begins between two pages. */
+static void
+many_transactions_are_listed_in_pages(void)
+{
+	enum { BRANCHES = 1200, DECISIONS = 700 };
+	static char seen[BRANCHES + DECISIONS];
+	struct wire_groups groups = { 1, { "QUE2" } };
+	char cursor[400] = "", arg[420], last[80] = "";
+	struct branch_id id = { .len = 4 };
+	struct branch *b;
+	int pages = 0, n;
+
+	given_space("");
+	memset(seen, 0, sizeof seen);
+	run("qspacechange", "trans=5000", NULL);
+	CU_ASSERT_EQUAL(qspace_batch_begin(qs), 0);
+	for (int i = 0; i < BRANCHES + DECISIONS; i++) {
+		int k = i < BRANCHES ? i * 7 % BRANCHES : i;	/* not in the order in which they are listed */
+		snprintf((char *)id.gtrid, sizeof id.gtrid, "%04d", k);
+		CU_ASSERT_EQUAL(i < BRANCHES ? qspace_branch_begin(qs, &id, 0, &b) : qspace_decision_put(qs, &id, &groups), 0);
+	}
+	CU_ASSERT_EQUAL(qspace_batch_commit(qs), 0);
+	do {
+		snprintf(arg, sizeof arg, "cursor=%s", cursor);
+		CU_ASSERT_EQUAL_FATAL(run("qprinttrans", *cursor != '\0' ? arg : NULL, NULL), 0);
+		CU_ASSERT_TRUE(answer.n <= 501);
+		for (size_t i = 1; i < answer.n; i++) {
+			const char *gtrid = value(i, "gtrid");
+			CU_ASSERT_TRUE(strcmp(last, gtrid) < 0);
+			snprintf(last, sizeof last, "%s", gtrid);
+			n = (gtrid[1] - '0') * 1000 + (gtrid[3] - '0') * 100 + (gtrid[5] - '0') * 10 + (gtrid[7] - '0');
+			seen[n]++;
+		}
+		snprintf(cursor, sizeof cursor, "%s", value(0, "cursor") != NULL ? value(0, "cursor") : "");
+		snprintf((char *)id.gtrid, sizeof id.gtrid, "%04d", 3 + 500 * pages++);	/* one that was shown, and one to come, end */
+		CU_ASSERT_EQUAL(qspace_batch_begin(qs), 0);
+		if ((b = qspace_branch_find(qs, &id)) != NULL)
+			CU_ASSERT_EQUAL(qspace_branch_rollback(qs, b), 0);
+		CU_ASSERT_EQUAL(qspace_batch_commit(qs), 0);
+	} while (*cursor != '\0' && pages < 20);
+	CU_ASSERT_EQUAL(pages, 4);
+	for (int i = 0; i < BRANCHES + DECISIONS; i++)
+		CU_ASSERT_EQUAL(seen[i], 1);
+	CU_ASSERT_EQUAL(run("qprinttrans", "cursor=x", NULL), 1);
+	CU_ASSERT_TRUE(says("the cursor is not one of transactions"));
 	given_done();
 }
 
@@ -550,7 +723,9 @@ main(void)
 		UNIT(message_is_shown_with_what_its_sender_said), UNIT(long_list_comes_in_pages),
 		UNIT(held_message_is_shown_but_not_deleted), UNIT(only_what_is_reported_deleted_vanishes),
 		UNIT(criteria_choose_what_is_deleted), UNIT(ipcrm_takes_nonpersistent_messages_alone),
-		UNIT(transaction_in_doubt_is_ended_by_hand) };
+		UNIT(transaction_is_listed_with_all_it_holds), UNIT(active_transaction_is_rolled_back_only_when_that_is_said),
+		UNIT(transaction_in_doubt_is_ended_by_hand), UNIT(decision_is_listed_and_can_be_given_up),
+		UNIT(many_transactions_are_listed_in_pages) };
 
 	return unit_run("queue administration", tests, UNIT_COUNT(tests));
 }
