@@ -283,10 +283,10 @@ env_open(struct qspace *qs, bool create, struct log_end *end)
 
 	spare_hook();
 	assert(__ham_func4(NULL, "atmiq", 5) == checksum_of((const uint8_t *)"atmiq", 5));	/* links it in */
-	db_env_set_func_write(write_checked);
-	db_env_set_func_pwrite(pwrite_checked);
-	db_env_set_func_pread(pread_checked);
-	db_env_set_func_fsync(flush_checked);
+	(void)db_env_set_func_write(write_checked);
+	(void)db_env_set_func_pwrite(pwrite_checked);
+	(void)db_env_set_func_pread(pread_checked);
+	(void)db_env_set_func_fsync(flush_checked);
 	env->panicked = false;
 	env->room = (struct room){ 0 };
 	env->trouble[0] = '\0';

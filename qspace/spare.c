@@ -248,7 +248,7 @@ open_with_spare(const char *path, int flags, ...)
 void
 spare_hook(void)
 {
-	db_env_set_func_open(open_with_spare);
+	(void)db_env_set_func_open(open_with_spare);
 }
 
 /* --- the threads --- */
