@@ -3,8 +3,9 @@
  * server that records what it is asked and answers what the test told it to.  For tests of libatmiq without any other
  * program.
  *
- * The server offers QSPACE, TOUPPER and ..QUE1, in group QUE1; OTHER, in group QUE2; BOOTING is being started, for
- * ever.
+ * The server offers QSPACE, TOUPPER and ..QUE1, in group QUE1; OTHER and ..QUE2, in group QUE2; SPACE01, ..GRP01 and so on, in
+ * groups GRP01...; BOOTING is being started, for ever.  BOTH is offered by it in group GRP01, and by a second server, which answers
+ * the same and counts, in group GRP02.
  */
 #ifndef FAKE_APPLICATION_H
 #define FAKE_APPLICATION_H
@@ -24,8 +25,8 @@
 #include "wire.h"
 
 struct fake {
-	char dir[64], tuxconfig[96], bbl_endpoint[200], endpoint[200];
-	struct link_server *bbl, *server;
+	char dir[64], tuxconfig[96], bbl_endpoint[200], endpoint[200], endpoint2[200];
+	struct link_server *bbl, *server, *second, *answering;
 	int wake;
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -34,9 +35,11 @@ struct fake {
 	/* what was asked last, and how often */
 	struct wire_enqueue enqueue; struct wire_dequeue dequeue; struct wire_txend txend; struct wire_call call;
 	char body[8192]; size_t body_len;
-	int n_enqueue, n_dequeue, n_txend, n_call, n_cancel, n_resolve, n_join, n_leave;
+	int n_second, n_query, n_enqueue, n_dequeue, n_txend, n_call, n_cancel, n_resolve, n_join, n_leave;
 	/* what to answer */
 	struct wire_qreply qreply; struct wire_txreply txreply; struct wire_reply reply;
+	struct wire_txreply query;			/* to QUERY, after so many times UNDECIDED: */
+	int undecided;
 	const void *answer; size_t answer_len;		/* body of the answer */
 	bool silent;					/* no answer; the request is kept for fake_answer_late() */
 	bool die_after_request;				/* the server's socket closes */
@@ -89,8 +92,17 @@ fake_bbl(struct fake *f, const struct link_msg *m)
 		f->n_resolve++;
 		if (strcmp(service, "QSPACE") == 0 || strcmp(service, "..QUE1") == 0 || strcmp(service, "TOUPPER") == 0)
 			fake_record(&answer.doc, f->endpoint, "QUE1");
-		else if (strcmp(service, "OTHER") == 0)
+		else if (strcmp(service, "OTHER") == 0 || strcmp(service, "..QUE2") == 0)
 			fake_record(&answer.doc, f->endpoint, "QUE2");
+		else if (strncmp(service, "SPACE", 5) == 0 || strncmp(service, "..GRP", 5) == 0) {
+			char group[WIRE_GROUP];
+
+			snprintf(group, sizeof group, "GRP%.8s", service + 5);
+			fake_record(&answer.doc, f->endpoint, group);
+		} else if (strcmp(service, "BOTH") == 0) {
+			fake_record(&answer.doc, f->endpoint, "GRP01");
+			fake_record(&answer.doc, f->endpoint2, "GRP02");
+		}
 		else if (strcmp(service, "BOOTING") != 0)
 			answer.status = TPENOENT;
 	}
@@ -103,6 +115,7 @@ fake_bbl(struct fake *f, const struct link_msg *m)
 static inline void
 fake_answer(struct fake *f, const struct link_peer *to, enum wire_kind kind, uint64_t reqid)
 {
+	struct wire_txreply query;
 	struct wr w = { 0 };
 
 	switch (kind) {
@@ -111,18 +124,20 @@ fake_answer(struct fake *f, const struct link_peer *to, enum wire_kind kind, uin
 		f->qreply.reqid = reqid;
 		f->qreply.has_body = kind == WIRE_DEQUEUE && f->answer != NULL;
 		wire_qreply_encode(&w, &f->qreply);
-		fake_send(f->server, to, &w, f->answer, f->answer_len, f->qreply.has_body);
+		fake_send(f->answering, to, &w, f->answer, f->answer_len, f->qreply.has_body);
 		break;
 	case WIRE_TXEND:
-		f->txreply.reqid = reqid;
-		wire_txreply_encode(&w, &f->txreply);
-		fake_send(f->server, to, &w, NULL, 0, false);
+		query = f->txend.op != WIRE_TX_QUERY ? f->txreply : f->n_query > f->undecided ? f->query :
+		    (struct wire_txreply){ .outcome = WIRE_OUT_UNDECIDED };
+		query.reqid = reqid;
+		wire_txreply_encode(&w, &query);
+		fake_send(f->answering, to, &w, NULL, 0, false);
 		break;
 	case WIRE_CALL:
 		f->reply.reqid = reqid;
 		f->reply.has_body = f->answer != NULL;
 		wire_reply_encode(&w, &f->reply);
-		fake_send(f->server, to, &w, f->answer, f->answer_len, f->reply.has_body);
+		fake_send(f->answering, to, &w, f->answer, f->answer_len, f->reply.has_body);
 		break;
 	default:
 		break;
@@ -144,8 +159,10 @@ fake_serve(struct fake *f, const struct link_msg *m)
 		f->n_enqueue++;
 	else if (kind == WIRE_DEQUEUE && wire_dequeue_decode(m->head, m->head_len, &f->dequeue) == 0)
 		f->n_dequeue++;
-	else if (kind == WIRE_TXEND && wire_txend_decode(m->head, m->head_len, &f->txend) == 0)
+	else if (kind == WIRE_TXEND && wire_txend_decode(m->head, m->head_len, &f->txend) == 0) {
 		f->n_txend++;
+		f->n_query += f->txend.op == WIRE_TX_QUERY;
+	}
 	else if (kind == WIRE_CALL && wire_call_decode(m->head, m->head_len, &f->call) == 0)
 		f->n_call++;
 	else if (kind == WIRE_CANCEL)
@@ -174,15 +191,23 @@ fake_run(void *arg)
 
 	memset(&m, 0, sizeof m);
 	while (!f->stop) {
-		struct link_wait w[2] = { { .server = f->server }, { .server = f->bbl } };
+		struct link_wait w[3] = { { .server = f->server }, { .server = f->bbl }, { .server = f->second } };
 
-		if (link_wait(w, 2, LINK_FOREVER, f->wake) <= 0)
+		if (link_wait(w, 3, LINK_FOREVER, f->wake) <= 0)
 			continue;
 		pthread_mutex_lock(&f->lock);
+		f->answering = f->server;
 		if (w[0].ready && link_server_recv(f->server, &m, 0, -1) == LINK_OK) {
 			fake_serve(f, &m);
 			link_msg_done(&m);
 		}
+		f->answering = f->second;
+		if (w[2].ready && link_server_recv(f->second, &m, 0, -1) == LINK_OK) {
+			f->n_second++;
+			fake_serve(f, &m);
+			link_msg_done(&m);
+		}
+		f->answering = f->server;
 		if (w[1].ready && link_server_recv(f->bbl, &m, 0, -1) == LINK_OK) {
 			fake_bbl(f, &m);
 			link_msg_done(&m);
@@ -251,6 +276,7 @@ fake_configure(struct fake *f)
 	CU_ASSERT_EQUAL_FATAL(link_rundir_make(u->rundir, 0700), 0);
 	ubb_bbl_endpoint(u, f->bbl_endpoint, sizeof f->bbl_endpoint);
 	ubb_server_endpoint(u, 1, 1, f->endpoint, sizeof f->endpoint);
+	ubb_server_endpoint(u, 1, 2, f->endpoint2, sizeof f->endpoint2);
 	ubb_free(u);
 }
 
@@ -268,6 +294,8 @@ fake_application(void)
 	fake_configure(f);
 	CU_ASSERT_EQUAL_FATAL(link_server_open(f->bbl_endpoint, 0600, &f->bbl), LINK_OK);
 	CU_ASSERT_EQUAL_FATAL(link_server_open(f->endpoint, 0600, &f->server), LINK_OK);
+	CU_ASSERT_EQUAL_FATAL(link_server_open(f->endpoint2, 0600, &f->second), LINK_OK);
+	f->answering = f->server;
 	f->wake = eventfd(0, 0);
 	pthread_create(&f->thread, NULL, fake_run, f);
 	return f;
@@ -283,6 +311,7 @@ fake_kill(struct fake *f)
 	eventfd_write(f->wake, 1);
 	pthread_join(f->thread, NULL);
 	link_server_close(f->server);
+	link_server_close(f->second);
 	link_server_close(f->bbl);
 }
 
