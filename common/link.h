@@ -78,6 +78,11 @@ int link_client_send_by(struct link_client *c, const void *head, size_t head_len
     const struct link_haste *haste);
 int link_client_recv(struct link_client *c, struct link_msg *m, int64_t deadline_us);
 void link_client_close(struct link_client *c);	/* never waits; NULL is fine */
+/* For who waits by a poll(2) of its own: connect now, LINK_OK once the server has greeted.  Then the descriptor tells when to call
+ * link_client_recv() with no deadline until it answers LINK_TIMEOUT; it has to be called four times a second while an answer is
+ * due, or a hung server is not noticed. */
+int link_client_connect(struct link_client *c, int64_t deadline_us);
+int link_client_fd(const struct link_client *c);	/* -1: not connected */
 
 /* Wait until one of the servers or clients has something to receive (or a client lost its server), or wake_fd is
  * readable, or the deadline.  ready[i] is set for each.  Returns how many are ready (0: deadline or wake_fd), or

@@ -376,6 +376,12 @@ connect_by(struct link_client *c, int64_t deadline_us)
 	return rc;
 }
 
+int
+link_client_connect(struct link_client *c, int64_t deadline_us)
+{
+	return c->state == UP ? LINK_OK : c->state == GONE ? LINK_GONE : connect_by(c, deadline_us);
+}
+
 /* --- sending --- */
 
 static bool	/* Over a network a first send may go to one who left; look whether the end has come. */

@@ -92,7 +92,6 @@ int link_server_fd(const struct link_server *s);
 bool link_server_ready(struct link_server *s);
 int64_t link_server_next_look(struct link_server *s);	/* when link_server_look() wants to be called */
 void link_server_asleep(struct link_server *s, bool yes);	/* its thread is about to wait for it; or it woke */
-int link_client_fd(const struct link_client *c);	/* -1: not connected */
 bool link_client_ready(struct link_client *c);
 
 #endif

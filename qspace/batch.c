@@ -209,6 +209,12 @@ qspace_batch_commit(struct qspace *qs)
 	return 0;
 }
 
+bool
+qspace_batch_writes(const struct qspace *qs)
+{
+	return qs->batch.open && qs->batch.txn[0] != NULL;
+}
+
 void
 qspace_batch_abort(struct qspace *qs)
 {

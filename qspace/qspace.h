@@ -89,6 +89,7 @@ const char *qspace_queue_next(struct qspace *qs, const char *after);
 int qspace_batch_begin(struct qspace *qs);
 int qspace_batch_commit(struct qspace *qs);	/* one flush when anything was written, none otherwise */
 void qspace_batch_abort(struct qspace *qs);
+bool qspace_batch_writes(const struct qspace *qs);	/* its commit will flush, by what was done so far */
 struct qspace_counts { uint64_t flushes, log_bytes, batches, enqueues, dequeues, checkpoints, steps; };	/* steps: of walks */
 void qspace_counts(const struct qspace *qs, struct qspace_counts *out);
 

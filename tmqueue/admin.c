@@ -66,7 +66,7 @@ standby_answer(const struct link_msg *m, reply_send_fn *send, void *send_arg)
 		reply_queue(&one, &m->peer, &q, NULL, false);
 		break;
 	case WIRE_TXEND:
-		reply_tx(&one, &m->peer, reqid, TPENOENT);
+		reply_tx(&one, &m->peer, reqid, TPENOENT, WIRE_OUT_NONE);
 		break;
 	case WIRE_CALL:
 		reply_service(&one, &m->peer, reqid, TPENOENT);

@@ -11,6 +11,7 @@
 
 #define RETRY_US 100000
 #define LOOK_AGAIN_US 1000000
+#define BATCH_DECIDED 256		/* transactions over several groups that end in one batch */
 enum { CALLER_LEFT = 1, LOOKS = 4 };
 
 static void
@@ -19,6 +20,61 @@ on_eligible(void *arg, const char *queue, const uint8_t *msgid, const uint8_t *c
 	struct tmq *t = arg;
 
 	actions_event(t->actions, queue, msgid, corrid);
+}
+
+/* --- what coordinator and doubts need --- */
+
+static void	/* An answer that no batch holds back: what it rests on is on disk. */
+say(void *arg, const struct link_peer *to, uint64_t reqid, int error, int outcome)
+{
+	struct wire_txreply m = { .reqid = reqid, .error = error, .outcome = (uint8_t)outcome };
+	struct tmq *t = arg;
+	struct wr w = { 0 };
+
+	wire_txreply_encode(&w, &m);
+	if (wr_ok(&w) && t->send(t->send_arg, to, w.p, w.len, NULL) != LINK_OK)
+		quiet_log("QM_CAT:1607: WARN: TMQUEUE: a caller went away before its answer; what it asked for is done");
+	wr_free(&w);
+}
+
+static bool
+is_ours(void *arg, const char *group)
+{
+	return tmq_serves(arg, group);
+}
+
+static int
+is_decided(void *arg, const struct branch_id *id)
+{
+	return coordinator_query(((struct tmq *)arg)->coordinator, id);
+}
+
+static bool
+has_left(void *arg, const struct link_peer *peer)
+{
+	struct tmq *t = arg;
+
+	return t->left != NULL && t->left(t->send_arg, peer);
+}
+
+void
+tmq_alias(struct tmq *t, const char *group)
+{
+	if (t->ours.n < WIRE_MAX_GROUPS && !tmq_serves(t, group))
+		memcpy(t->ours.name[t->ours.n++], group, strnlen(group, WIRE_GROUP - 1));
+}
+
+static int	/* 0 or -1 */
+transactions_init(struct tmq *t)
+{
+	struct coordinator_voice voice = { t, say };
+	struct doubts_ask ask = { t, is_ours, is_decided, has_left };
+
+	if ((t->txs = txs_new(t->qs, clock_now_us())) == NULL || (t->letters = letters_new(t->group)) == NULL ||
+	    (t->coordinator = coordinator_new(t->qs, t->txs, t->letters, &voice)) == NULL ||
+	    (t->doubts = doubts_new(t->qs, t->txs, t->letters, &ask)) == NULL || (t->orphans = orphans_new(t->qs)) == NULL)
+		return -1;
+	return coordinator_load(t->coordinator) == 0 && doubts_load(t->doubts) == 0 ? 0 : -1;
 }
 
 int
@@ -34,8 +90,8 @@ tmq_init(struct tmq *t, struct qspace *qs, const char *group, long timeout_s, re
 	t->send = send;
 	t->send_arg = send_arg;
 	t->actions = actions_new(ACTION_BASE + (p->actions > 0 ? (size_t)p->actions : 0));
-	t->txs = txs_new(qs, clock_now_us());
-	if (t->actions == NULL || t->txs == NULL ||
+	tmq_alias(t, t->group);
+	if (t->actions == NULL || transactions_init(t) != 0 ||
 	    replies_init(&t->replies, BATCH_MAX + BATCH_SERVED + JOBS_ACTIVE) != 0) {
 		tmq_done(t);
 		return -1;
@@ -56,10 +112,18 @@ tmq_done(struct tmq *t)
 	}
 	jobs_free(&t->jobs);
 	actions_free(t->actions);
+	coordinator_free(t->coordinator);
+	doubts_free(t->doubts);
+	orphans_free(t->orphans);
+	letters_free(t->letters);
 	txs_free(t->txs);
 	replies_free(&t->replies);
 	t->actions = NULL;
 	t->txs = NULL;
+	t->coordinator = NULL;
+	t->doubts = NULL;
+	t->orphans = NULL;
+	t->letters = NULL;
 }
 
 static int
@@ -153,6 +217,8 @@ settle(struct tmq *t)
 	jobs_commit(&t->jobs);
 	unsent_commit(t);
 	replies_send(&t->replies, t->send, t->send_arg, &t->unsent);
+	coordinator_commit(t->coordinator);
+	doubts_commit(t->doubts);
 }
 
 static void	/* nothing of the batch happened */
@@ -166,6 +232,8 @@ undo(struct tmq *t)
 	txs_abort(t->txs);
 	actions_abort(t->actions);
 	jobs_abort(&t->jobs);
+	coordinator_abort(t->coordinator);
+	doubts_abort(t->doubts);
 }
 
 int
@@ -208,6 +276,16 @@ some_jobs(struct tmq *t)
 	return rc;
 }
 
+static int	/* transactions over several groups: what was decided, here or elsewhere */
+some_decisions(struct tmq *t)
+{
+	int rc;
+
+	if ((rc = coordinator_work(t->coordinator, BATCH_DECIDED)) != 0 || (rc = doubts_work(t->doubts, BATCH_DECIDED)) != 0)
+		return rc;
+	return orphans_work(t->orphans, t->left, t->send_arg);
+}
+
 static int	/* look: whether those who waited are there still; CALLER_LEFT: one is not, and nothing is committed */
 together(struct tmq *t, struct link_msg *m, size_t n, bool look)
 {
@@ -226,11 +304,15 @@ together(struct tmq *t, struct link_msg *m, size_t n, bool look)
 	for (size_t i = 0; i < n; i++)
 		if (!dispatch_is_admin(&m[i]) && (rc = dispatch(t, &m[i])) != 0)
 			return rc;
+	if ((rc = some_decisions(t)) != 0)
+		return rc;
 	/* What this batch brings goes to those who wait in the same flush. */
 	if ((rc = batch_serve_waiting(t)) != 0)
 		return rc;
 	if (look && t->left != NULL && replies_any_left(&t->replies, t->left, t->send_arg))
 		return CALLER_LEFT;
+	if ((rc = coordinator_clean(t->coordinator)) != 0)
+		return rc;
 	return commit(t);
 }
 
@@ -283,6 +365,26 @@ one_job(struct tmq *t, struct job *j)
 }
 
 static void
+one_decision(struct tmq *t)
+{
+	if (begin(t) != 0 || coordinator_work(t->coordinator, 1) != 0 || commit(t) != 0) {
+		undo(t);
+		coordinator_failed(t->coordinator);
+	}
+	settle(t);
+}
+
+static void
+one_outcome(struct tmq *t)
+{
+	if (begin(t) != 0 || doubts_work(t->doubts, 1) != 0 || commit(t) != 0) {
+		undo(t);
+		doubts_failed(t->doubts);
+	}
+	settle(t);
+}
+
+static void
 one_by_one(struct tmq *t, struct link_msg *m, size_t n)
 {
 	const char *queue;
@@ -302,6 +404,10 @@ one_by_one(struct tmq *t, struct link_msg *m, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if (!dispatch_is_admin(&m[i]))
 			one_request(t, &m[i]);
+	for (size_t tries = 0; tries < BATCH_DECIDED && coordinator_ready(t->coordinator); tries++)
+		one_decision(t);
+	for (size_t tries = 0; tries < BATCH_DECIDED && doubts_ready(t->doubts); tries++)
+		one_outcome(t);
 	t->alone = false;
 	t->tries = 0;
 	end_waits(t);	/* needs no batch */
@@ -332,11 +438,22 @@ run(struct tmq *t, struct link_msg *m, size_t n)
 }
 
 void
+batch_turn(struct tmq *t)
+{
+	int64_t now = clock_mono_us();
+
+	coordinator_turn(t->coordinator, now);
+	doubts_turn(t->doubts, now);
+	letters_turn(t->letters, now);
+}
+
+void
 batch_run(struct tmq *t, struct link_msg *m, size_t n)
 {
 	bool jobs = t->jobs.all != NULL;
 	struct link_msg next;
 
+	batch_turn(t);
 	run(t, m, n);
 	while (jobs_next_ready(&t->jobs, &next)) {	/* whose client had a job that is done */
 		run(t, &next, 1);
@@ -351,7 +468,14 @@ batch_more(const struct tmq *t)
 {
 	const char *queue;
 
-	return t->jobs.all != NULL || t->n_again > 0 || actions_hot(t->actions, &queue) != NULL;
+	return t->jobs.all != NULL || t->n_again > 0 || actions_hot(t->actions, &queue) != NULL ||
+	    coordinator_ready(t->coordinator) || doubts_ready(t->doubts);
+}
+
+static int64_t
+sooner(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
 }
 
 int64_t
@@ -361,6 +485,10 @@ batch_next_event(struct tmq *t)
 
 	if (t->unsent != NULL && t->unsent_us < wait)
 		wait = t->unsent_us;
+	wait = sooner(wait, coordinator_next_event(t->coordinator));
+	wait = sooner(wait, doubts_next_event(t->doubts));
+	wait = sooner(wait, orphans_next_event(t->orphans));
+	wait = sooner(wait, letters_next_event(t->letters));
 	if (tick != INT64_MAX) {
 		int64_t mono = clock_mono_us();
 		tick += mono - clock_now_us();
@@ -392,6 +520,9 @@ tmq_dismiss(struct tmq *t)
 			settle(t);
 	}
 	settle(t);
+	coordinator_dismiss(t->coordinator);
+	if (batch_more(t))
+		run(t, NULL, 0);	/* what they wanted is rolled back, and comes to its place again */
 	one_return(t);
 	for (u = t->unsent; u != NULL; u = u->next)
 		unsent_lost(t, u);

@@ -30,6 +30,20 @@ group_find(const struct options *o, struct boot *b, char *why, size_t size)
 	return 0;
 }
 
+/* Transactions may have joined under the name of another group, when the space was that one's. */
+static void
+groups_of_space(struct boot *b)
+{
+	char device[sizeof b->device], space[sizeof b->space];
+
+	for (size_t i = 0; i < b->ubb->n_groups && b->groups.n < WIRE_MAX_GROUPS; i++) {
+		const struct ubb_group *g = &b->ubb->groups[i];
+		if (g == b->group || (openinfo_split(g->openinfo, device, sizeof device, space, sizeof space) == 0 &&
+		    strcmp(device, b->device) == 0 && strcmp(space, b->space) == 0))
+			snprintf(b->groups.name[b->groups.n++], WIRE_GROUP, "%s", g->name);
+	}
+}
+
 static int
 endpoints_find(const struct options *o, struct boot *b, char *why, size_t size)
 {
@@ -71,6 +85,7 @@ boot_find(const struct options *o, struct boot *b, char *why, size_t size)
 	b->perm = (unsigned)b->ubb->res.perm;
 	if (group_find(o, b, why, size) != 0 || endpoints_find(o, b, why, size) != 0)
 		return -1;
+	groups_of_space(b);
 	b->server = ubb_server_by_id(b->ubb, b->group->name, o->srvid);
 	return 0;
 }

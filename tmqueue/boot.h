@@ -6,6 +6,7 @@
 
 #include "options.h"
 #include "ubb.h"
+#include "wire.h"
 
 struct boot {
 	struct ubb *ubb;
@@ -13,6 +14,7 @@ struct boot {
 	const struct ubb_group *group;
 	const struct ubb_server *server;	/* NULL when SRVID is in no record */
 	char device[512], space[32];		/* of the group's OPENINFO */
+	struct wire_groups groups;		/* this one, and others with the same device and space */
 	char endpoint[256], bbl_endpoint[256], bbl_program[4096];
 	char tuxconfig[4096];
 	unsigned perm;

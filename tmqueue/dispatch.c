@@ -27,10 +27,9 @@ qreply_of(const struct tmq *t, uint64_t reqid, bool has_joined, struct verdict v
 {
 	struct wire_qreply r = { .reqid = reqid, .error = v.error, .diagnostic = v.diagnostic };
 
-	if (has_joined) {	/* even a refusal may have opened the branch: the caller must end it */
+	if (has_joined)		/* even a refusal may have opened the branch: the caller must end it */
 		memcpy(r.group, t->group, sizeof r.group);
-		r.doomed = v.doomed;
-	}
+	r.doomed = v.doomed && (has_joined || v.stranger);
 	return r;
 }
 
@@ -38,7 +37,7 @@ qreply_of(const struct tmq *t, uint64_t reqid, bool has_joined, struct verdict v
 static bool
 joined(const struct wire_tx *tx, const struct branch *b, const struct verdict *v)
 {
-	return tx->gtrid_len != 0 && (b != NULL || v->doomed);
+	return tx->gtrid_len != 0 && !v->stranger && (b != NULL || v->doomed);
 }
 
 static void
@@ -105,7 +104,7 @@ enqueue(struct tmq *t, struct link_msg *m)
 {
 	struct wire_enqueue e;
 	struct branch *b = NULL;
-	struct verdict v = { 0, 0, false };
+	struct verdict v = { 0 };
 	struct spool *sp = NULL;
 	struct qmsg_in in;
 	bool stored;
@@ -114,7 +113,7 @@ enqueue(struct tmq *t, struct link_msg *m)
 	if (wire_enqueue_decode(m->head, m->head_len, &e) != 0 || (e.has_body != 0) != m->has_body)
 		return MALFORMED;
 	if (e.tx.gtrid_len != 0)
-		b = txs_join(t->txs, &e.tx, &v);
+		b = txs_join(t->txs, &e.tx, m, &v);
 	in = input_of(&e, m);
 	if (v.error == 0 && qspace_needs_spool(&in)) {
 		if ((rc = qspace_spool_begin(t->qs, e.queue, &in, &sp)) == 0 && job_enqueue(&t->jobs, m, &e, sp) != NULL)
@@ -198,7 +197,7 @@ static int	/* *again: it has no answer yet, and is to be asked in the next batch
 dequeue(struct tmq *t, const struct link_msg *m, struct wire_dequeue *d, bool *again)
 {
 	struct branch *b = NULL;
-	struct verdict v = { 0, 0, false };
+	struct verdict v = { 0 };
 	struct qmsg *msg = NULL;
 	struct fetch *f = NULL;
 	enum action_end end;
@@ -213,7 +212,7 @@ dequeue(struct tmq *t, const struct link_msg *m, struct wire_dequeue *d, bool *a
 	if (d->flags & TPQPEEK)
 		d->tx.gtrid_len = 0;	/* peeking is never part of a transaction */
 	if (d->tx.gtrid_len != 0)
-		b = txs_join(t->txs, &d->tx, &v);
+		b = txs_join(t->txs, &d->tx, m, &v);
 	if (v.error == 0) {
 		/* When this batch has no room to serve all who wait, one more does not go ahead of them. */
 		const char *hot;
@@ -322,18 +321,110 @@ cancel(struct tmq *t, const struct link_msg *m)
 	return 0;
 }
 
+/* --- the end of a transaction --- */
+
+bool
+tmq_serves(const struct tmq *t, const char *group)
+{
+	for (int i = 0; i < t->ours.n; i++)
+		if (strcmp(t->ours.name[i], group) == 0)
+			return true;
+	return false;
+}
+
+static void	/* All that joined, but for this server, and each once. */
+others_of(const struct tmq *t, const struct wire_groups *all, struct wire_groups *others)
+{
+	int k;
+
+	*others = (struct wire_groups){ 0 };
+	for (int i = 0; i < all->n; i++) {
+		for (k = 0; k < others->n && strcmp(others->name[k], all->name[i]) != 0; k++)
+			;
+		if (k == others->n && !tmq_serves(t, all->name[i]))
+			memcpy(others->name[others->n++], all->name[i], WIRE_GROUP);
+	}
+}
+
+/* What only the coordinator knows, or may be asked while it decides.  *later: the answer comes when there is one. */
+static int
+coordinate(struct tmq *t, const struct link_msg *m, const struct wire_txend *e, struct tx_answer *a, bool *later)
+{
+	struct branch_id id = tx_id(&e->tx);
+	struct wire_groups others;
+	int rc;
+
+	*later = false;
+	if (e->op == WIRE_TX_QUERY) {
+		*a = (struct tx_answer){ 0, coordinator_query(t->coordinator, &id) };
+		return 0;
+	}
+	if (e->op == WIRE_TX_ABORT && (*later = coordinator_recall(t->coordinator, &m->peer, e)))
+		return 0;
+	if (e->op == WIRE_TX_COMMIT && e->groups.n > 1) {
+		others_of(t, &e->groups, &others);
+		*a = (struct tx_answer){ TPEPROTO, WIRE_OUT_NONE };
+		if (!tmq_serves(t, e->groups.name[0]))
+			return 0;
+		if (others.n > 0) {
+			rc = coordinator_begin(t->coordinator, &m->peer, e, &others);
+			*later = rc == 0;
+			return rc == TPEPROTO ? 0 : rc;
+		}
+	}
+	if (coordinator_has(t->coordinator, &id)) {
+		*a = (struct tx_answer){ TPEPROTO, WIRE_OUT_NONE };
+		return 0;
+	}
+	return txs_end(t->txs, e, m, a);
+}
+
+static int	/* What follows from an answer: who is to be watched, or asked. */
+follow(struct tmq *t, const struct link_msg *m, const struct wire_txend *e, const struct tx_answer *a)
+{
+	struct branch *b = txs_find(t->txs, &e->tx);
+	struct branch_id id = tx_id(&e->tx);
+
+	if (b == NULL)
+		return 0;
+	if (e->op == WIRE_TX_PREPARE && a->outcome == WIRE_OUT_PREPARED && qspace_branch_coordinator(b)[0] != '\0')
+		doubt_note(t->doubts, &id, qspace_branch_coordinator(b), &m->peer);
+	else if (e->op == WIRE_TX_ABORT && a->error == TPEPROTO)
+		doubt_hurry(t->doubts, &id);	/* its initiator is in trouble, so perhaps the coordinator is */
+	else if ((e->op == WIRE_TX_START || e->op == WIRE_TX_JOIN) && a->error == 0 && id.gtrid[0] == WIRE_GTRID_XID)
+		return orphan_note(t->orphans, &id, &m->peer);
+	return 0;
+}
+
 static int
 txend(struct tmq *t, const struct link_msg *m)
 {
+	struct tx_answer a;
 	struct wire_txend e;
-	int rc, error;
+	bool later;
+	int rc;
 
 	if (wire_txend_decode(m->head, m->head_len, &e) != 0 || e.tx.gtrid_len == 0)
 		return MALFORMED;
-	if ((rc = txs_end(t->txs, &e, &error)) != 0)
+	if ((rc = coordinate(t, m, &e, &a, &later)) != 0 || later)
 		return rc;
-	reply_tx(&t->replies, &m->peer, e.reqid, error);
+	if ((rc = follow(t, m, &e, &a)) != 0)
+		return rc;
+	reply_tx(&t->replies, &m->peer, e.reqid, a.error, a.outcome);
 	return 0;
+}
+
+static void
+txend_failed(struct tmq *t, const struct link_msg *m, const struct wire_txend *e)
+{
+	struct wire_groups others;
+	struct tx_answer a;
+
+	others_of(t, &e->groups, &others);
+	if (e->op == WIRE_TX_COMMIT && others.n > 0 && coordinator_refuse(t->coordinator, e, &others))
+		return;
+	a = e->op == WIRE_TX_QUERY ? (struct tx_answer){ TPESYSTEM, WIRE_OUT_NONE } : txs_end_failed(t->txs, e);
+	reply_tx(&t->replies, &m->peer, e->reqid, a.error, a.outcome);
 }
 
 /* A request that cannot be served whatever the space holds: an answer in the words of its kind. */
@@ -350,10 +441,10 @@ refuse(struct tmq *t, const struct link_msg *m, enum wire_kind kind, uint64_t re
 	case WIRE_ENQUEUE:
 	case WIRE_DEQUEUE:
 	case WIRE_QWAIT:
-		answer_queue(t, to, reqid, false, (struct verdict){ TPEPROTO, 0, false }, NULL);
+		answer_queue(t, to, reqid, false, (struct verdict){ .error = TPEPROTO }, NULL);
 		break;
 	case WIRE_TXEND:
-		reply_tx(&t->replies, to, reqid, TPEPROTO);
+		reply_tx(&t->replies, to, reqid, TPEPROTO, WIRE_OUT_NONE);
 		break;
 	case WIRE_CALL:
 		reply_service(&t->replies, to, reqid, TPESVCERR);
@@ -425,7 +516,7 @@ dispatch_failed(struct tmq *t, const struct link_msg *m, int rc)
 			b = txs_find(t->txs, &d.tx);
 		answer_queue(t, &m->peer, d.reqid, in_tx, verdict_of(rc, b), NULL);
 	} else if (wire_txend_decode(m->head, m->head_len, &x) == 0)
-		reply_tx(&t->replies, &m->peer, x.reqid, txs_end_failed(t->txs, &x));
+		txend_failed(t, m, &x);
 	else if (wire_qwait_decode(m->head, m->head_len, &w) == 0)
 		answer_queue(t, &m->peer, w.reqid, false, verdict_of(rc, NULL), NULL);
 }
@@ -436,7 +527,7 @@ int
 dispatch_action(struct tmq *t, struct action *a, const char *queue)
 {
 	bool in_tx = !a->watch && a->req.tx.gtrid_len != 0, waited = is_long_ago(a->since_us);
-	struct verdict v = { 0, 0, false };
+	struct verdict v = { 0 };
 	struct wire_qreply answer;
 	struct branch *b = NULL;
 	struct qmsg *msg = NULL;
@@ -456,7 +547,7 @@ dispatch_action(struct tmq *t, struct action *a, const char *queue)
 		return 0;
 	}
 	if (in_tx && (b = txs_find(t->txs, &a->req.tx)) == NULL)
-		v = (struct verdict){ TPETIME, 0, true };	/* rolled back while it waited */
+		v = (struct verdict){ .error = TPETIME, .doomed = true };	/* rolled back while it waited */
 	else {
 		rc = take(t, b, &a->req, &msg, &f);
 		if (rc == QMENOMSG) {
@@ -496,10 +587,10 @@ void
 dispatch_action_end(struct tmq *t, struct action *a)
 {
 	bool in_tx = !a->watch && a->req.tx.gtrid_len != 0;
-	struct verdict v = { TPETIME, 0, a->end == ACTION_END_TX };
+	struct verdict v = { .error = TPETIME, .doomed = a->end == ACTION_END_TX };
 
 	if (a->end == ACTION_END_SERVER)
-		v = (struct verdict){ TPEDIAGNOSTIC, QMENOMSG, false };
+		v = (struct verdict){ .error = TPEDIAGNOSTIC, .diagnostic = QMENOMSG };
 	answer_queue(t, &a->peer, a->reqid, in_tx, v, NULL);
 	action_served(t->actions, a);
 }
@@ -510,7 +601,7 @@ static struct verdict	/* Its transaction may have ended meanwhile. */
 job_branch(struct tmq *t, const struct job *j, struct branch **b)
 {
 	*b = j->in_tx ? txs_find(t->txs, &j->tx) : NULL;
-	return j->in_tx && *b == NULL ? (struct verdict){ TPETIME, 0, true } : (struct verdict){ 0, 0, false };
+	return j->in_tx && *b == NULL ? (struct verdict){ .error = TPETIME, .doomed = true } : (struct verdict){ 0 };
 }
 
 static int

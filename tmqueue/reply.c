@@ -72,9 +72,9 @@ reply_queue(struct replies *r, const struct link_peer *to, struct wire_qreply *m
 }
 
 void
-reply_tx(struct replies *r, const struct link_peer *to, uint64_t reqid, int error)
+reply_tx(struct replies *r, const struct link_peer *to, uint64_t reqid, int error, int outcome)
 {
-	struct wire_txreply m = { .reqid = reqid, .error = error };
+	struct wire_txreply m = { .reqid = reqid, .error = error, .outcome = (uint8_t)outcome };
 
 	wire_txreply_encode(&reply_add(r, to)->head, &m);
 }

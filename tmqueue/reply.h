@@ -17,7 +17,7 @@ void replies_free(struct replies *r);
 
 /* Add an answer.  msg may be NULL; it is taken over, and its attributes are put into *m.  waited: since long, so the caller may have left. */
 void reply_queue(struct replies *r, const struct link_peer *to, struct wire_qreply *m, struct qmsg *msg, bool waited);
-void reply_tx(struct replies *r, const struct link_peer *to, uint64_t reqid, int error);
+void reply_tx(struct replies *r, const struct link_peer *to, uint64_t reqid, int error, int outcome);
 void reply_service(struct replies *r, const struct link_peer *to, uint64_t reqid, int error);	/* to a service call */
 
 /* How an answer leaves; the signature of link_server_send(), so that a test can look at them instead. */

@@ -9,6 +9,7 @@
 #include "bb.h"
 #include "clock.h"
 #include "command.h"
+#include "courier.h"
 #include "link.h"
 #include "places.h"
 #include "quiet.h"
@@ -18,8 +19,9 @@
 #define STANDBY_US 100000	/* between two looks at the ownership lock */
 #define MISFIT_US 10000000	/* and after a space that did not open though it was free */
 #define BOOT_WAIT_US 5000000	/* at boot, for an administrator's command to give the space back */
-#define DRAIN_US 200000		/* at the end, for requests that are under way; and for large bodies, more: */
-#define DRAIN_JOBS_US 2000000
+#define DRAIN_US 200000		/* at the end, for requests that are under way; and for large bodies and votes, more: */
+#define DRAIN_LONG_US 2000000
+#define DRAIN_LOOK_US 2000
 #define BURY_US 500000		/* between two looks at commands that run */
 #define RECENT 1024
 
@@ -37,6 +39,7 @@ struct server {
 	const struct boot *b;
 	struct link_server *link;
 	struct bb_agent *agent;
+	struct courier *courier;	/* to other queue managers */
 	struct qspace *qs;		/* NULL while standing by */
 	int place;			/* among the processes of the space; -1: none */
 	struct tmq tmq;
@@ -45,7 +48,6 @@ struct server {
 	bool commands_run;		/* of thresholds */
 	int64_t bury_us;		/* when to look next whether they still do */
 	unsigned load;
-	char hidden[WIRE_NAME];		/* ..GROUP */
 	struct crowd crowd;
 	size_t n;
 	struct link_msg m[BATCH_MAX];
@@ -83,14 +85,26 @@ on_threshold(void *arg, const char *queue, const char *cmd)
 
 /* --- becoming somebody --- */
 
+/* What it offers: its names, and ..GROUP for each group that has this space, under whichever it was joined.  NULL at the end. */
+static const char *
+name_at(const struct server *s, size_t i, char hidden[WIRE_NAME])
+{
+	if (i < s->o->n_names)
+		return s->o->name[i];
+	if ((i -= s->o->n_names) >= s->b->groups.n)
+		return NULL;
+	snprintf(hidden, WIRE_NAME, "..%s", s->b->groups.name[i]);
+	return hidden;
+}
+
 static int
 advertise(struct server *s)
 {
+	char hidden[WIRE_NAME];
+	const char *name;
 	int rc;
 
-	for (size_t i = 0; i <= s->o->n_names; i++) {
-		const char *name = i < s->o->n_names ? s->o->name[i] : s->hidden;
-
+	for (size_t i = 0; (name = name_at(s, i, hidden)) != NULL; i++) {
 		if ((rc = bb_agent_advertise(s->agent, name, TMQUEUE_FUNCTION)) != 0) {
 			ulog("QM_CAT:1616: ERROR: TMQUEUE: service %s cannot be advertised (%d)%s", name, rc,
 			    rc == TPEMATCH ? ": another function offers it" : rc == TPELIMIT ? ": MAXSERVICES is reached" : "");
@@ -124,6 +138,9 @@ own(struct server *s)
 	}
 	if (rc == 0) {
 		s->tmq.left = has_left;
+		for (int i = 0; i < s->b->groups.n; i++)
+			tmq_alias(&s->tmq, s->b->groups.name[i]);
+		courier_serve(s->courier, s->tmq.letters);
 		qspace_on_threshold(s->qs, on_threshold, s);
 		s->stale_tick = true;
 	} else if (rc != QSPACE_OWNED) {
@@ -184,8 +201,6 @@ server_open(const struct options *o, const struct boot *b, struct server **out)
 	s->o = o;
 	s->b = b;
 	s->load = svc != NULL ? (unsigned)svc->load : 50;
-	memcpy(s->hidden, "..", 2);
-	memcpy(s->hidden + 2, b->group->name, strnlen(b->group->name, sizeof s->hidden - 3));
 	if (places_take(b->device, b->space, PLACES_SERVER, &s->place, &why) != 0) {
 		ulog("QM_CAT:1350: ERROR: TMQUEUE of group %s cannot boot: %s", b->group->name, why != NULL ? why : "no memory");
 		free(why);
@@ -201,6 +216,10 @@ server_open(const struct options *o, const struct boot *b, struct server **out)
 		goto fail;
 	}
 	the_agent = s->agent;
+	if ((s->courier = courier_new(b->bbl_endpoint, bb_agent_wake_fd(s->agent))) == NULL) {
+		ulog("QM_CAT:1400: ERROR: TMQUEUE: %s", strerror(errno));
+		goto fail;
+	}
 	if (own_or_stand_by(s) != 0 || (s->qs != NULL && advertise(s) != 0))
 		goto fail;
 	if (s->qs == NULL)
@@ -306,6 +325,8 @@ idle_until(struct server *s)
 	if (batch_more(&s->tmq))
 		return 0;
 	until = batch_next_event(&s->tmq);
+	if (courier_next_event(s->courier) < until)
+		until = courier_next_event(s->courier);
 	if (bury(s) && until > s->bury_us)
 		until = s->bury_us;
 	return until;
@@ -325,7 +346,7 @@ gather(struct server *s)
 			s->stale_tick = false;
 			return 0;
 		}
-		rc = receive(s, idle_until(s), bb_agent_wake_fd(s->agent), &bytes);
+		rc = receive(s, idle_until(s), courier_fd(s->courier), &bytes);
 	}
 	while (rc >= 0 && s->n > 0 && s->n < BATCH_MAX && bytes < BATCH_BYTES) {
 		if ((rc = receive(s, 0, -1, &bytes)) != 0)
@@ -347,6 +368,7 @@ serve(struct server *s)
 		s->stale_tick = true;
 		bb_agent_busy(s->agent, s->o->name[0]);
 	}
+	courier_turn(s->courier);
 	batch_run(&s->tmq, s->m, s->n);
 	if (s->commands_run)		/* not only when idle: there may be no such time */
 		(void)bury(s);
@@ -374,22 +396,33 @@ server_run(struct server *s)
 	return 0;
 }
 
+static int64_t	/* How long what is under way may take. */
+drain_until(struct server *s, int64_t began)
+{
+	return began + (s->tmq.jobs.all != NULL || coordinator_busy(s->tmq.coordinator) ? DRAIN_LONG_US : DRAIN_US);
+}
+
 static void	/* No new callers; those under way are served; those who wait are answered and take nothing. */
 wind_down(struct server *s)
 {
-	int64_t until = clock_mono_us() + DRAIN_US;
+	int64_t began = clock_mono_us();
+	char hidden[WIRE_NAME];
+	const char *name;
 	size_t bytes = 0;
 
-	for (size_t i = 0; i <= s->o->n_names; i++)
-		bb_agent_unadvertise(s->agent, i < s->o->n_names ? s->o->name[i] : s->hidden);
+	for (size_t i = 0; (name = name_at(s, i, hidden)) != NULL; i++)
+		bb_agent_unadvertise(s->agent, name);
 	do {
 		s->n = 0;
 		while (s->n < BATCH_MAX && receive(s, 0, -1, &bytes) == 1)
 			;
-		if (s->n == 0 && !batch_more(&s->tmq))
-			break;
+		if (s->n == 0 && !batch_more(&s->tmq)) {
+			if (!coordinator_busy(s->tmq.coordinator))
+				break;
+			(void)receive(s, clock_mono_us() + DRAIN_LOOK_US, -1, &bytes);	/* while votes come */
+		}
 		serve(s);
-	} while (clock_mono_us() < (s->tmq.jobs.all != NULL ? until + DRAIN_JOBS_US : until));
+	} while (clock_mono_us() < drain_until(s, began));
 	tmq_dismiss(&s->tmq);
 }
 
@@ -404,8 +437,10 @@ server_close(struct server *s, int status)
 		link_server_close(s->link);
 	if (s->qs != NULL) {
 		qspace_close(s->qs);	/* before tmq_done: what it rolls back may still make events */
+		courier_serve(s->courier, NULL);
 		tmq_done(&s->tmq);
 	}
+	courier_free(s->courier);
 	the_agent = NULL;
 	if (s->place != -1)
 		close(s->place);

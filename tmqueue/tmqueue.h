@@ -6,8 +6,12 @@
 #define TMQUEUE_H
 
 #include "action.h"
+#include "coordinator.h"
+#include "doubt.h"
 #include "job.h"
+#include "letters.h"
 #include "link.h"
+#include "orphan.h"
 #include "qspace.h"
 #include "reply.h"
 #include "tx.h"
@@ -19,11 +23,16 @@
 struct tmq {
 	struct qspace *qs;
 	char group[WIRE_GROUP];		/* told to whoever joins with a transaction */
+	struct wire_groups ours;	/* this one, and others that have the same space */
 	const char *space;		/* its name, for log lines */
 	int64_t timeout_us;		/* -t */
 	struct actions *actions;
 	struct jobs jobs;
 	struct txs *txs;
+	struct letters *letters;	/* to other queue managers */
+	struct coordinator *coordinator;
+	struct doubts *doubts;
+	struct orphans *orphans;
 	struct replies replies;
 	reply_send_fn *send;
 	reply_left_fn *left;		/* set by who knows; NULL: nobody does */
@@ -41,6 +50,7 @@ struct tmq {
 /* Put a manager over an open space.  0 or -1 (no memory); qs stays the caller's. */
 int tmq_init(struct tmq *t, struct qspace *qs, const char *group, long timeout_s, reply_send_fn *send,
     void *send_arg);
+void tmq_alias(struct tmq *t, const char *group);	/* its transactions are this space's too */
 void tmq_done(struct tmq *t);		/* callers that still wait are dropped without an answer: tmq_dismiss() first */
 
 /*
@@ -49,6 +59,8 @@ void tmq_done(struct tmq *t);		/* callers that still wait are dropped without an
  * its own.
  */
 void batch_run(struct tmq *t, struct link_msg *m, size_t n);	/* a request that becomes a job keeps its frames: they are moved */
+/* Before a batch, and when something came from other queue managers: what time brings.  No batch is open. */
+void batch_turn(struct tmq *t);
 bool batch_more(const struct tmq *t);	/* waiting operations, or jobs, may go on now: do not sleep */
 /* When something is due without any request: clock_mono_us(). */
 int64_t batch_next_event(struct tmq *t);
@@ -62,6 +74,7 @@ void tmq_dismiss(struct tmq *t);	/* the end: answer all who wait; nothing is tak
  */
 int dispatch(struct tmq *t, struct link_msg *m);
 void dispatch_failed(struct tmq *t, const struct link_msg *m, int rc);	/* it failed in a batch of its own too: say so; no batch is open */
+bool tmq_serves(const struct tmq *t, const char *group);	/* this server serves the group's transactions */
 bool dispatch_is_admin(const struct link_msg *m);
 /* Try the waiting operation again.  0: answered, or it found nothing and cooled.  Else the batch is dead. */
 int dispatch_action(struct tmq *t, struct action *a, const char *queue);

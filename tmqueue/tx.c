@@ -1,5 +1,6 @@
 #include "tx.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,13 +56,27 @@ txs_free(struct txs *t)
 	free(t);
 }
 
-static struct branch_id
-id_of(const struct wire_tx *tx)
+struct branch_id
+tx_id(const struct wire_tx *tx)
 {
 	struct branch_id id = { .len = tx->gtrid_len };
 
 	memcpy(id.gtrid, tx->gtrid, tx->gtrid_len);
 	return id;
+}
+
+void
+tx_hex(const struct branch_id *id, char out[2 * QSPACE_GTRID_MAX + 1])
+{
+	out[0] = '\0';
+	for (int i = 0; i < id->len && i < QSPACE_GTRID_MAX; i++)
+		snprintf(out + 2 * i, 3, "%02x", id->gtrid[i]);
+}
+
+static bool	/* It came from another transaction manager, which opens its branches by itself. */
+is_xid(const struct branch_id *id)
+{
+	return id->gtrid[0] == WIRE_GTRID_XID;
 }
 
 static struct known **	/* where the transaction's entry is, or would be */
@@ -124,37 +139,58 @@ begun_too_early(const struct txs *t, const struct wire_tx *tx)
 struct branch *
 txs_find(struct txs *t, const struct wire_tx *tx)
 {
-	struct branch_id id = id_of(tx);
+	struct branch_id id = tx_id(tx);
 
 	return qspace_branch_find(t->qs, &id);
 }
 
-struct branch *
-txs_join(struct txs *t, const struct wire_tx *tx, struct verdict *v)
+/* Who it belongs to, for people: the peer, and of an id that says so the process that began it, which may be another. */
+static void
+owner_set(struct branch *b, const struct branch_id *id, const struct link_msg *m)
 {
-	struct branch_id id = id_of(tx);
+	struct rd r = { .p = id->gtrid, .left = id->len };
+	char peer[128], who[192], process[32];
+
+	link_msg_peer_name(m, peer, sizeof peer);
+	rd_view(&r, WIRE_GTRID_PID);
+	snprintf(process, sizeof process, "process %u ", (unsigned)rd_u32(&r));
+	if (is_xid(id) || r.bad || strncmp(peer, process, strlen(process)) == 0)
+		snprintf(who, sizeof who, "%s", peer);
+	else
+		snprintf(who, sizeof who, "%sby %s", process, peer);
+	qspace_branch_set_owner(b, who);
+}
+
+struct branch *
+txs_join(struct txs *t, const struct wire_tx *tx, const struct link_msg *m, struct verdict *v)
+{
+	struct branch_id id = tx_id(tx);
 	struct branch *b = qspace_branch_find(t->qs, &id);
 	struct known **at, *k;
 	int64_t now;
 	int rc;
 
-	*v = (struct verdict){ 0, 0, false };
+	*v = (struct verdict){ 0 };
 	if (b != NULL)
 		return b;
+	if (is_xid(&id)) {
+		*v = (struct verdict){ .error = TPEDIAGNOSTIC, .diagnostic = QMEABORTED, .doomed = true, .stranger = true };
+		return NULL;
+	}
 	at = known_at(t, &id);
 	if (*at != NULL) {	/* it was here, and was rolled back: out of time, or by an administrator */
-		*v = (struct verdict){ TPETIME, 0, true };
+		*v = (struct verdict){ .error = TPETIME, .doomed = true };
 		return NULL;
 	}
 	if (begun_too_early(t, tx)) {
 		quiet_log("QM_CAT:1608: WARN: TMQUEUE: a transaction that began before this server started is refused: "
 		    "what it did here before is rolled back");
-		*v = (struct verdict){ TPEDIAGNOSTIC, QMEABORTED, true };
+		*v = (struct verdict){ .error = TPEDIAGNOSTIC, .diagnostic = QMEABORTED, .doomed = true };
 		return NULL;
 	}
 	now = clock_mono_us();
 	if ((k = calloc(1, sizeof *k)) == NULL) {
-		*v = (struct verdict){ TPEDIAGNOSTIC, QMEOS, true };
+		*v = (struct verdict){ .error = TPEDIAGNOSTIC, .diagnostic = QMEOS, .doomed = true };
 		return NULL;
 	}
 	k->id = id;
@@ -165,6 +201,7 @@ txs_join(struct txs *t, const struct wire_tx *tx, struct verdict *v)
 		*v = verdict_of(rc, NULL);
 		return NULL;
 	}
+	owner_set(b, &id, m);
 	*at = k;
 	k->fresh = true;
 	k->batch_next = t->opened;
@@ -176,10 +213,10 @@ txs_join(struct txs *t, const struct wire_tx *tx, struct verdict *v)
 struct verdict
 verdict_of(int rc, struct branch *b)
 {
-	struct verdict v = { rc == 0 ? 0 : TPEDIAGNOSTIC, rc, false };
+	struct verdict v = { .error = rc == 0 ? 0 : TPEDIAGNOSTIC, .diagnostic = rc };
 
 	if (rc == QMETYPE)	/* the message stays; in a transaction this dooms, as documented */
-		v = (struct verdict){ TPEOTYPE, 0, true };
+		v = (struct verdict){ .error = TPEOTYPE, .doomed = true };
 	else if (rc == QMEABORTED || rc == QMESYSTEM || rc == QMEOS)
 		v.doomed = true;
 	if (v.doomed && b != NULL)
@@ -187,8 +224,8 @@ verdict_of(int rc, struct branch *b)
 	return v;
 }
 
-static void
-known_ended(struct txs *t, const struct branch_id *id)
+void
+txs_ended(struct txs *t, const struct branch_id *id)
 {
 	struct known *k = *known_at(t, id);
 
@@ -213,23 +250,37 @@ told(const struct wire_txend *m)
 	return m->why.error != 0 || m->why.urcode != 0 || m->why.text[0] != '\0';
 }
 
+static struct tx_answer	/* of a branch that an administrator ended, to who wants `op` */
+by_hand(enum branch_state state, uint8_t op)
+{
+	bool committed = state == BR_HEUR_COMMITTED, wanted = op == WIRE_TX_COMMIT || op == WIRE_TX_DECIDED;
+	int how = committed ? WIRE_OUT_HEUR_COMMITTED : WIRE_OUT_HEUR_ROLLED_BACK;
+
+	switch (op) {
+	case WIRE_TX_COMMIT:
+		return (struct tx_answer){ committed ? 0 : TPEABORT, how };
+	case WIRE_TX_PREPARE:		/* its vote stands; what became of it is told to who decides */
+		return committed ? (struct tx_answer){ 0, WIRE_OUT_PREPARED } : (struct tx_answer){ TPEABORT, how };
+	default:
+		return (struct tx_answer){ committed == wanted ? 0 : TPEHEURISTIC, how };
+	}
+}
+
 static int
-commit(struct txs *t, const struct wire_txend *m, struct branch *b, int *error)
+commit(struct txs *t, struct branch *b, struct tx_answer *a)
 {
 	static const struct wire_why no_room = { .error = TPEABORT, .text = "no room to commit" };
 	int rc;
 
-	if (m->groups.n > 1) {
-		ulog("QM_CAT:1609: ERROR: TMQUEUE: a transaction over %u groups (%s, %s, ...) is rolled back: "
-		    "this release commits in one group", m->groups.n, m->groups.name[0], m->groups.name[1]);
-		qspace_branch_doom(b);
+	if (qspace_branch_state(b) == BR_PREPARED && qspace_branch_coordinator(b)[0] != '\0') {
+		*a = (struct tx_answer){ TPEPROTO, WIRE_OUT_PREPARED };
+		return 0;
 	}
-	rc = qspace_branch_commit(t->qs, b);
-	if (fatal(rc))
+	*a = (struct tx_answer){ 0, WIRE_OUT_COMMITTED };
+	if (fatal(rc = qspace_branch_commit(t->qs, b)))
 		return rc;
-	*error = 0;
 	if (rc != 0) {
-		*error = TPEABORT;
+		*a = (struct tx_answer){ TPEABORT, WIRE_OUT_ROLLED_BACK };
 		/* Doomed ones were rolled back by the attempt; one that found no room is still there. */
 		if (rc != QMEABORTED && fatal(rc = qspace_branch_rollback_because(t->qs, b, &no_room)))
 			return rc;
@@ -237,62 +288,193 @@ commit(struct txs *t, const struct wire_txend *m, struct branch *b, int *error)
 	return 0;
 }
 
-int
-txs_end(struct txs *t, const struct wire_txend *m, int *error)
+static bool	/* One that is prepared is rolled back by who decides, and by nobody else. */
+may_abort(const struct branch *b, const struct wire_txend *m)
 {
-	struct branch_id id = id_of(&m->tx);
+	const char *coordinator = qspace_branch_coordinator(b);
+
+	return qspace_branch_state(b) == BR_ACTIVE || coordinator[0] == '\0' ||
+	    (m->groups.n > 0 && strcmp(m->groups.name[0], coordinator) == 0);
+}
+
+static int
+roll_back(struct txs *t, const struct wire_txend *m, struct branch *b, struct tx_answer *a)
+{
+	int rc;
+
+	if (!may_abort(b, m)) {
+		*a = (struct tx_answer){ TPEPROTO, WIRE_OUT_PREPARED };
+		return 0;
+	}
+	rc = qspace_branch_rollback_because(t->qs, b, told(m) ? &m->why : NULL);
+	*a = rc == 0 ? (struct tx_answer){ 0, WIRE_OUT_ROLLED_BACK } : (struct tx_answer){ TPESYSTEM, WIRE_OUT_NONE };
+	return fatal(rc) ? rc : 0;
+}
+
+static int
+prepare(struct txs *t, const struct wire_txend *m, struct branch *b, struct tx_answer *a)
+{
+	static const struct wire_why no_room = { .error = TPEABORT, .text = "no room to prepare" };
+	int rc = qspace_branch_prepare(t->qs, b, m->groups.n > 0 ? m->groups.name[0] : "");
+
+	if (fatal(rc))
+		return rc;
+	*a = rc == 0 ? (struct tx_answer){ 0, WIRE_OUT_PREPARED } : rc == QSPACE_READ_ONLY ? (struct tx_answer){ 0, WIRE_OUT_READ_ONLY } :
+	    (struct tx_answer){ TPEABORT, WIRE_OUT_ROLLED_BACK };
+	if (rc != 0 && rc != QSPACE_READ_ONLY && rc != QMEABORTED)
+		rc = qspace_branch_rollback_because(t->qs, b, &no_room);
+	return fatal(rc) ? rc : 0;
+}
+
+static int	/* the second phase */
+decided(struct txs *t, struct branch *b, struct tx_answer *a)
+{
+	int rc = 0;
+
+	*a = (struct tx_answer){ TPEPROTO, WIRE_OUT_NONE };
+	if (qspace_branch_state(b) != BR_PREPARED)
+		return 0;
+	rc = qspace_branch_commit(t->qs, b);
+	*a = rc == 0 ? (struct tx_answer){ 0, WIRE_OUT_COMMITTED } : (struct tx_answer){ TPESYSTEM, WIRE_OUT_NONE };
+	return fatal(rc) ? rc : 0;
+}
+
+static int	/* a branch of another transaction manager */
+start(struct txs *t, const struct wire_txend *m, const struct branch_id *id, const struct link_msg *from, struct tx_answer *a)
+{
+	int64_t deadline = m->tx.timeout_ms == 0 ? 0 : clock_now_us() + (int64_t)m->tx.timeout_ms * 1000;
+	struct branch *b;
+	int rc;
+
+	*a = (struct tx_answer){ TPEPROTO, WIRE_OUT_NONE };
+	if (!is_xid(id))
+		return 0;
+	if (fatal(rc = qspace_branch_begin(t->qs, id, deadline, &b)))
+		return rc;
+	a->error = rc == 0 ? 0 : TPELIMIT;
+	if (rc == 0)
+		owner_set(b, id, from);
+	return 0;
+}
+
+static struct tx_answer	/* there is none */
+unknown(uint8_t op)
+{
+	switch (op) {
+	case WIRE_TX_COMMIT:		/* presumed (D5): what is not here was rolled back */
+	case WIRE_TX_PREPARE:
+		return (struct tx_answer){ TPEABORT, WIRE_OUT_NONE_SUCH };
+	case WIRE_TX_JOIN:
+	case WIRE_TX_DOOM:
+		return (struct tx_answer){ TPENOENT, WIRE_OUT_NONE_SUCH };
+	default:			/* ABORT, FORGET; DECIDED: it was committed before */
+		return (struct tx_answer){ 0, WIRE_OUT_NONE_SUCH };
+	}
+}
+
+static int
+end_branch(struct txs *t, const struct wire_txend *m, struct branch *b, struct tx_answer *a)
+{
+	enum branch_state state = qspace_branch_state(b);
+	int rc = 0;
+
+	if (m->op == WIRE_TX_FORGET) {
+		rc = qspace_branch_forget(t->qs, b);
+		*a = rc == 0 ? (struct tx_answer){ 0, WIRE_OUT_NONE_SUCH } : (struct tx_answer){ TPEPROTO, WIRE_OUT_NONE };
+		return fatal(rc) ? rc : 0;
+	}
+	if (state == BR_HEUR_COMMITTED || state == BR_HEUR_ROLLED_BACK) {
+		*a = by_hand(state, m->op);
+		return 0;
+	}
+	switch (m->op) {
+	case WIRE_TX_COMMIT: return commit(t, b, a);
+	case WIRE_TX_ABORT: return roll_back(t, m, b, a);
+	case WIRE_TX_PREPARE: return prepare(t, m, b, a);
+	default: return decided(t, b, a);
+	}
+}
+
+static struct tx_answer
+join(struct branch *b, uint8_t op)
+{
+	bool active = qspace_branch_state(b) == BR_ACTIVE;
+
+	if (op == WIRE_TX_START)
+		return (struct tx_answer){ TPEMATCH, WIRE_OUT_NONE };
+	if (!active)
+		return (struct tx_answer){ TPEPROTO, WIRE_OUT_NONE };
+	if (op == WIRE_TX_DOOM)
+		qspace_branch_doom(b);
+	return (struct tx_answer){ op == WIRE_TX_JOIN && qspace_branch_doomed(b) ? TPEABORT : 0, WIRE_OUT_NONE };
+}
+
+int
+txs_end(struct txs *t, const struct wire_txend *m, const struct link_msg *from, struct tx_answer *a)
+{
+	struct branch_id id = tx_id(&m->tx);
 	struct branch *b = qspace_branch_find(t->qs, &id);
 	int rc = 0;
 
 	switch (m->op) {
-	case WIRE_TX_COMMIT:
-		*error = TPEABORT;	/* presumed (D5): what is not here was rolled back */
-		if (b != NULL)
-			rc = commit(t, m, b, error);
-		break;
-	case WIRE_TX_ABORT:
-		*error = 0;
-		if (b != NULL)
-			rc = qspace_branch_rollback_because(t->qs, b, told(m) ? &m->why : NULL);
-		if (rc != 0 && !fatal(rc)) {
-			*error = TPESYSTEM;
-			rc = 0;
-		}
-		break;
-	case WIRE_TX_PREPARE:
-		*error = TPEABORT;
+	case WIRE_TX_START:
 		if (b == NULL)
-			break;
-		rc = qspace_branch_prepare(t->qs, b, m->groups.n > 0 ? m->groups.name[0] : "");
-		if (fatal(rc))
+			return start(t, m, &id, from, a);	/* fall through */
+	case WIRE_TX_JOIN:
+	case WIRE_TX_DOOM:
+		*a = b == NULL ? unknown(m->op) : join(b, m->op);
+		return 0;
+	case WIRE_TX_COMMIT:
+	case WIRE_TX_ABORT:
+	case WIRE_TX_PREPARE:
+	case WIRE_TX_DECIDED:
+	case WIRE_TX_FORGET:
+		if (b == NULL)
+			*a = unknown(m->op);
+		else if ((rc = end_branch(t, m, b, a)) != 0)
 			return rc;
-		*error = rc == 0 ? 0 : TPEABORT;
-		return 0;	/* not over yet */
+		if (qspace_branch_find(t->qs, &id) == NULL)
+			txs_ended(t, &id);
+		return 0;
 	default:
-		quiet_log("QM_CAT:1610: WARN: TMQUEUE: transaction operation %u is not served by this release", m->op);
-		*error = TPEPROTO;
+		*a = (struct tx_answer){ TPEPROTO, WIRE_OUT_NONE };
 		return 0;
 	}
-	if (rc == 0)
-		known_ended(t, &id);
-	return rc;
 }
 
-int
-txs_end_failed(struct txs *t, const struct wire_txend *m)
+static bool	/* The branch's own batch could not be written: what was not decided elsewhere is not committed any more. */
+roll_back_alone(struct txs *t, const struct wire_txend *m, struct branch *b)
 {
-	struct branch *b = txs_find(t, &m->tx);
-
-	if (b == NULL)
-		return TPEABORT;
-	qspace_branch_doom(b);	/* whatever comes: it does not commit any more */
+	qspace_branch_doom(b);
 	if (qspace_batch_begin(t->qs) == 0) {
 		if (qspace_branch_rollback_because(t->qs, b, told(m) ? &m->why : NULL) == 0 && qspace_batch_commit(t->qs) == 0)
-			return m->op == WIRE_TX_ABORT ? 0 : TPEABORT;
+			return true;
 		qspace_batch_abort(t->qs);
 	}
 	ulog("QM_CAT:1611: ERROR: TMQUEUE: a rollback could not be written; the branch is tried again at its deadline");
-	return m->op == WIRE_TX_ABORT ? TPESYSTEM : TPEABORT;
+	return false;
+}
+
+struct tx_answer
+txs_end_failed(struct txs *t, const struct wire_txend *m)
+{
+	struct branch *b = txs_find(t, &m->tx);
+	bool back;
+
+	if (b == NULL && m->op != WIRE_TX_START)
+		return unknown(m->op);
+	if (b == NULL || qspace_branch_state(b) != BR_ACTIVE)
+		return (struct tx_answer){ TPESYSTEM, WIRE_OUT_NONE };	/* prepared ones stay so; it is asked for again */
+	switch (m->op) {
+	case WIRE_TX_COMMIT:
+	case WIRE_TX_PREPARE:
+		back = roll_back_alone(t, m, b);
+		return (struct tx_answer){ TPEABORT, back ? WIRE_OUT_ROLLED_BACK : WIRE_OUT_NONE };
+	case WIRE_TX_ABORT:
+		return roll_back_alone(t, m, b) ? (struct tx_answer){ 0, WIRE_OUT_ROLLED_BACK } : (struct tx_answer){ TPESYSTEM, WIRE_OUT_NONE };
+	default:
+		return (struct tx_answer){ TPESYSTEM, WIRE_OUT_NONE };
+	}
 }
 
 void
