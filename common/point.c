@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,9 @@ const char *point_dir;
 static char dir[PATH_MAX - 64];
 
 #define POINT_NAME(name, role) #name,
+static uint64_t noted;		/* the batch that runs: its points X_FLUSH */
+_Static_assert(POINT_COUNT <= 64, "a bit for each");
+
 static const char *const names[] = { POINTS(POINT_NAME) };
 
 __attribute__((constructor)) static void
@@ -52,4 +57,35 @@ point_reached(enum point p)
 	act(p, "kill", SIGKILL);
 	act(p, "stop", SIGSTOP);
 	errno = before;
+}
+
+void
+point_note(enum point flush)
+{
+	if (point_dir != NULL)
+		noted |= UINT64_C(1) << flush;
+}
+
+static bool	/* does an answer follow, that has a point? */
+is_answered(enum point flush)
+{
+	return flush == POINT_PREPARE_FLUSH || flush == POINT_DECIDED_FLUSH || flush == POINT_ABORT_FLUSH;
+}
+
+void
+point_batch(enum point_step step)
+{
+	if (noted == 0)
+		return;
+	for (int p = 0; p < POINT_COUNT; p++)
+		if ((noted & UINT64_C(1) << p) != 0 && (step != POINT_ANSWERED || is_answered((enum point)p)))
+			point_reached((enum point)(p + (int)step));
+	if (step == POINT_ANSWERED)
+		noted = 0;
+}
+
+void
+point_batch_undone(void)
+{
+	noted = 0;
 }

@@ -76,4 +76,13 @@ point(enum point p)
 		point_reached(p);
 }
 
+/*
+ * A batch that is committed for many: whoever puts a prepared branch, a decision and so on in it notes the point X_FLUSH, and
+ * whoever commits it says how far it is.  The step of a point is by how much it comes after that in the list.
+ */
+enum point_step { POINT_FLUSH, POINT_FLUSHED, POINT_ANSWERED };
+void point_note(enum point flush);
+void point_batch(enum point_step step);	/* of one thread; POINT_ANSWERED ends it */
+void point_batch_undone(void);
+
 #endif

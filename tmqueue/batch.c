@@ -6,6 +6,7 @@
 #include <utlist.h>
 
 #include "clock.h"
+#include "point.h"
 #include "quiet.h"
 #include "ulog.h"
 
@@ -32,8 +33,10 @@ say(void *arg, const struct link_peer *to, uint64_t reqid, int error, int outcom
 	struct wr w = { 0 };
 
 	wire_txreply_encode(&w, &m);
+	point(POINT_COMMIT_REPLY);
 	if (wr_ok(&w) && t->send(t->send_arg, to, w.p, w.len, NULL) != LINK_OK)
 		quiet_log("QM_CAT:1607: WARN: TMQUEUE: a caller went away before its answer; what it asked for is done");
+	point(POINT_COMMIT_REPLIED);
 	wr_free(&w);
 }
 
@@ -141,10 +144,13 @@ begin(struct tmq *t)
 static int
 commit(struct tmq *t)
 {
-	int rc = qspace_batch_commit(t->qs);
+	int rc;
 
-	if (rc == 0)
+	point_batch(POINT_FLUSH);
+	if ((rc = qspace_batch_commit(t->qs)) == 0) {
 		t->batch_open = false;
+		point_batch(POINT_FLUSHED);
+	}
 	if (rc == QSPACE_UNKNOWN) {
 		/* Run again it might happen twice, refused it might have happened.  The next start reads it from the disk. */
 		ulog("QM_CAT:1630: ERROR: TMQUEUE: space %s: a flush failed, and so did finding out what is on disk: it ends, lest it "
@@ -217,6 +223,7 @@ settle(struct tmq *t)
 	jobs_commit(&t->jobs);
 	unsent_commit(t);
 	replies_send(&t->replies, t->send, t->send_arg, &t->unsent);
+	point_batch(POINT_ANSWERED);
 	coordinator_commit(t->coordinator);
 	doubts_commit(t->doubts);
 }
@@ -224,6 +231,7 @@ settle(struct tmq *t)
 static void	/* nothing of the batch happened */
 undo(struct tmq *t)
 {
+	point_batch_undone();
 	replies_drop(&t->replies);
 	if (t->batch_open)
 		qspace_batch_abort(t->qs);

@@ -20,6 +20,7 @@
 #include <utlist.h>
 
 #include "clock.h"
+#include "point.h"
 #include "ulog.h"
 
 #define VOTE_LEAST_US 5000000		/* however little of the transaction's time is left: a slow flush loses no vote */
@@ -367,6 +368,7 @@ on_vote(struct party *p, int error, int outcome)
 {
 	struct deal *d = p->deal;
 
+	point(POINT_VOTE_READ);
 	if (error != 0 || (outcome != WIRE_OUT_PREPARED && outcome != WIRE_OUT_READ_ONLY)) {
 		/* Who says that it rolled back is not to be told; one that was ended by hand is, for it has to forget that. */
 		if (outcome == WIRE_OUT_ROLLED_BACK || outcome == WIRE_OUT_NONE_SUCH)
@@ -395,6 +397,7 @@ say_otherwise(struct party *p, const char *decided, const char *how)
 static void	/* the answer to DECIDED */
 on_told(struct party *p, int error, int outcome)
 {
+	point(POINT_DECIDED_ANSWERED);
 	if (error == TPEHEURISTIC) {
 		p->deal->mixed = true;
 		say_otherwise(p, "committed", "was rolled back by an administrator");
@@ -632,8 +635,10 @@ work_commit(struct deal *d)
 
 	d->recorded = false;
 	if (b != NULL && prepared(d, &told) > 0) {
+		point(POINT_DECISION_WRITE);
 		if ((rc = qspace_decision_put(co->qs, &d->id, &told)) != 0)
 			return fatal(rc) ? rc : QMESYSTEM;
+		point_note(POINT_DECISION_FLUSH);
 		d->recorded = true;
 	}
 	if (b != NULL && fatal(rc = qspace_branch_commit(co->qs, b)))
@@ -674,6 +679,7 @@ coordinator_clean(struct coordinator *co)
 	for (; d != NULL && n < CLEAN_MOST; d = d->next, n++) {
 		if ((rc = qspace_decision_remove(co->qs, &d->id)) != 0)
 			return rc;
+		point_note(POINT_RECORD_REMOVE);
 		d->cleaning = true;
 	}
 	return 0;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "point.h"
 #include "quiet.h"
 
 #define MALFORMED 1	/* of a request; QME codes are negative */
@@ -356,6 +357,7 @@ coordinate(struct tmq *t, const struct link_msg *m, const struct wire_txend *e, 
 
 	*later = false;
 	if (e->op == WIRE_TX_QUERY) {
+		point(POINT_QUERY_RECEIVED);
 		*a = (struct tx_answer){ 0, coordinator_query(t->coordinator, &id) };
 		return 0;
 	}
@@ -367,6 +369,7 @@ coordinate(struct tmq *t, const struct link_msg *m, const struct wire_txend *e, 
 		if (!tmq_serves(t, e->groups.name[0]))
 			return 0;
 		if (others.n > 0) {
+			point(POINT_COMMIT_RECEIVED);
 			rc = coordinator_begin(t->coordinator, &m->peer, e, &others);
 			*later = rc == 0;
 			return rc == TPEPROTO ? 0 : rc;

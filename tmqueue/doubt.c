@@ -5,6 +5,7 @@
 #include <utlist.h>
 
 #include "clock.h"
+#include "point.h"
 #include "quiet.h"
 
 #define LOOK_US 250000			/* between two looks whether the coordinator is still connected; */
@@ -126,6 +127,7 @@ heard(struct doubt *d, int error, int outcome)
 static void
 on_answer(struct letter *l, int error, int outcome)
 {
+	point(POINT_QUERY_ANSWERED);
 	heard((struct doubt *)(void *)l, error, outcome);
 }
 

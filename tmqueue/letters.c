@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "link.h"
+#include "point.h"
 
 /*
  * One group: is there a link?
@@ -103,10 +104,22 @@ box_of(struct letters *ls, const char *group)
 
 /* --- sending --- */
 
+static void	/* For tests: before (0) and after (1) it is sent. */
+point_of(const struct letter *l, int after)
+{
+	static const struct { uint8_t op; enum point send; } points[] = { { WIRE_TX_PREPARE, POINT_PREPARE_SEND },
+		{ WIRE_TX_DECIDED, POINT_DECIDED_SEND }, { WIRE_TX_ABORT, POINT_UNDO_SEND }, { WIRE_TX_QUERY, POINT_QUERY_SEND } };
+
+	for (size_t i = 0; i < sizeof points / sizeof points[0]; i++)
+		if (points[i].op == l->op)
+			point((enum point)(points[i].send + after));
+}
+
 static int
 letter_send(struct letters *ls, struct letter_box *b, struct letter *l)
 {
 	struct wire_txend m = { .reqid = ls->reqid + 1, .op = l->op, .tx = { .gtrid_len = l->id->len } };
+	int rc;
 
 	memcpy(m.tx.gtrid, l->id->gtrid, l->id->len);
 	if (l->op == WIRE_TX_PREPARE || l->op == WIRE_TX_ABORT) {	/* who decides: whom to ask, and that it is allowed to */
@@ -120,7 +133,10 @@ letter_send(struct letters *ls, struct letter_box *b, struct letter *l)
 		wr_free(&ls->frame);
 		return LINK_TIMEOUT;
 	}
-	return ls->way.send(ls->way.arg, b->group, ls->frame.p, ls->frame.len);
+	point_of(l, 0);
+	if ((rc = ls->way.send(ls->way.arg, b->group, ls->frame.p, ls->frame.len)) == LINK_OK)
+		point_of(l, 1);
+	return rc;
 }
 
 static void

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "point.h"
 #include "quiet.h"
 
 #define BUCKETS 1024
@@ -372,6 +373,18 @@ unknown(uint8_t op)
 	}
 }
 
+static void	/* For tests: it was received, and is in the batch then. */
+point_of(uint8_t op)
+{
+	enum point received = op == WIRE_TX_PREPARE ? POINT_PREPARE_RECEIVED : op == WIRE_TX_DECIDED ? POINT_DECIDED_RECEIVED :
+	    op == WIRE_TX_ABORT ? POINT_ABORT_RECEIVED : POINT_COUNT;
+
+	if (received == POINT_COUNT)
+		return;
+	point(received);
+	point_note((enum point)(received + 1));
+}
+
 static int
 end_branch(struct txs *t, const struct wire_txend *m, struct branch *b, struct tx_answer *a)
 {
@@ -387,6 +400,7 @@ end_branch(struct txs *t, const struct wire_txend *m, struct branch *b, struct t
 		*a = by_hand(state, m->op);
 		return 0;
 	}
+	point_of(m->op);
 	switch (m->op) {
 	case WIRE_TX_COMMIT: return commit(t, b, a);
 	case WIRE_TX_ABORT: return roll_back(t, m, b, a);
