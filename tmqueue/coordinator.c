@@ -20,6 +20,7 @@
 #include <utlist.h>
 
 #include "clock.h"
+#include "gtrid.h"
 #include "point.h"
 #include "ulog.h"
 
@@ -387,9 +388,9 @@ on_vote(struct party *p, int error, int outcome)
 static void
 say_otherwise(struct party *p, const char *decided, const char *how)
 {
-	char gtrid[2 * QSPACE_GTRID_MAX + 1];
+	char gtrid[GTRID_HEX];
 
-	tx_hex(&p->deal->id, gtrid);
+	gtrid_to_hex(p->deal->id.gtrid, p->deal->id.len, gtrid);
 	ulog("QM_CAT:1643: ERROR: TMQUEUE: transaction %s was %s, but group %s %s: its queues do not agree with those of the other groups",
 	    gtrid, decided, letter_group(&p->letter), how);
 }
@@ -777,9 +778,9 @@ coordinator_failed(struct coordinator *co)
 static void	/* The caller hears that it is committed, for it is; who is told later is for the log. */
 say_later(const struct deal *d)
 {
-	char gtrid[2 * QSPACE_GTRID_MAX + 1];
+	char gtrid[GTRID_HEX];
 
-	tx_hex(&d->id, gtrid);
+	gtrid_to_hex(d->id.gtrid, d->id.len, gtrid);
 	for (unsigned i = 0; i < d->n; i++)
 		if (d->party[i].at != PARTY_DONE)
 			ulog("QM_CAT:1644: WARN: TMQUEUE: transaction %s is committed; group %s has not answered yet, and is told when it can be "
@@ -789,9 +790,9 @@ say_later(const struct deal *d)
 static void
 say_votes(const struct deal *d)
 {
-	char gtrid[2 * QSPACE_GTRID_MAX + 1];
+	char gtrid[GTRID_HEX];
 
-	tx_hex(&d->id, gtrid);
+	gtrid_to_hex(d->id.gtrid, d->id.len, gtrid);
 	for (unsigned i = 0; i < d->n; i++)
 		if (d->party[i].at == PARTY_ASKED)
 			ulog("QM_CAT:1645: WARN: TMQUEUE: transaction %s is rolled back: group %s has not voted in time", gtrid,
@@ -954,19 +955,25 @@ coordinator_load(struct coordinator *co)
 
 /* --- for administrators --- */
 
-const struct deal *
-coordinator_next(const struct coordinator *co, const struct deal *after, const struct branch_id **id, const char **state,
-    struct wire_groups *waiting)
+bool
+coordinator_waiting(struct coordinator *co, const struct branch_id *id, struct wire_groups *waiting)
 {
-	const struct deal *d = after == NULL ? co->all : after->hh.next;
+	struct deal *d = deal_find(co, id);
 
-	if (d == NULL)
-		return NULL;
-	*id = &d->id;
-	*state = states[d->state].name;
 	*waiting = (struct wire_groups){ 0 };
-	for (unsigned i = 0; i < d->n; i++)
+	for (unsigned i = 0; d != NULL && i < d->n; i++)
 		if (d->party[i].at == PARTY_ASKED || d->party[i].at == PARTY_TOLD)
 			memcpy(waiting->name[waiting->n++], letter_group(&d->party[i].letter), WIRE_GROUP);
-	return d;
+	return d != NULL;
+}
+
+void
+coordinator_give_up(struct coordinator *co, const struct branch_id *id)
+{
+	struct deal *d = deal_find(co, id);
+
+	if (d == NULL || (d->state != DEAL_TELLING && d->state != DEAL_TOLD))
+		return;
+	answer_all(d);
+	deal_free(d);
 }

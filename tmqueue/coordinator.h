@@ -60,9 +60,9 @@ bool coordinator_busy(const struct coordinator *co);	/* somebody waits for an ou
 void coordinator_dismiss(struct coordinator *co);
 
 /* --- for administrators --- */
-/* One after the other; NULL first, NULL at the end.  *state: "deciding", "decided", "rolling back"; waiting: groups that have not answered. */
-struct deal;
-const struct deal *coordinator_next(const struct coordinator *co, const struct deal *after, const struct branch_id **id,
-    const char **state, struct wire_groups *waiting);
+/* The groups whose vote, or answer to what was decided, is still to come.  False: it is none of these transactions. */
+bool coordinator_waiting(struct coordinator *co, const struct branch_id *id, struct wire_groups *waiting);
+/* Its record was removed by hand: what is committed is told to nobody any more. */
+void coordinator_give_up(struct coordinator *co, const struct branch_id *id);
 
 #endif

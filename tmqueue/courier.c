@@ -182,14 +182,16 @@ way_drop(void *arg, const char *group)
 		route_close(r);
 }
 
-static void
+static void	/* Without memory, or a thread, it is as if the group were just being started. */
 way_find(void *arg, const char *group)
 {
 	struct courier *c = arg;
 	struct search *s = calloc(1, sizeof *s);
 
-	if (s == NULL)
-		goto fail;
+	if (s == NULL) {
+		letters_not_found(c->ls, group, false);
+		return;
+	}
 	memcpy(s->group, group, strnlen(group, sizeof s->group - 1));
 	s->tries = c->searches++;
 	pthread_mutex_lock(&c->lock);
@@ -202,7 +204,6 @@ way_find(void *arg, const char *group)
 	pthread_mutex_unlock(&c->lock);
 	if (c->has_finder)
 		return;
-fail:
 	free(s);
 	letters_not_found(c->ls, group, false);
 }

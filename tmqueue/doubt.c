@@ -5,6 +5,7 @@
 #include <utlist.h>
 
 #include "clock.h"
+#include "gtrid.h"
 #include "point.h"
 #include "quiet.h"
 
@@ -226,10 +227,10 @@ is_in_doubt(struct doubt *d)
 static void
 say_waiting(struct doubt *d)
 {
-	char gtrid[2 * QSPACE_GTRID_MAX + 1];
+	char gtrid[GTRID_HEX];
 
 	d->said = true;
-	tx_hex(&d->id, gtrid);
+	gtrid_to_hex(d->id.gtrid, d->id.len, gtrid);
 	ulog("QM_CAT:1641: WARN: TMQUEUE: transaction %s is in doubt in queue space %s: group %s, which knows its outcome, does not "
 	    "tell it; it is asked until it does, or until an administrator ends the transaction (qmadmin)", gtrid,
 	    qspace_params(d->ds->qs)->name, d->coordinator);
@@ -342,9 +343,9 @@ doubts_work(struct doubts *ds, size_t at_most)
 static void
 say_resolved(const struct doubt *d)
 {
-	char gtrid[2 * QSPACE_GTRID_MAX + 1];
+	char gtrid[GTRID_HEX];
 
-	tx_hex(&d->id, gtrid);
+	gtrid_to_hex(d->id.gtrid, d->id.len, gtrid);
 	ulog("QM_CAT:1642: INFO: TMQUEUE: transaction %s, which was in doubt in queue space %s, is %s: group %s says so", gtrid,
 	    qspace_params(d->ds->qs)->name, d->commit ? "committed" : "rolled back", d->coordinator);
 }

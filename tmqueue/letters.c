@@ -165,6 +165,17 @@ letter_unsend(struct letters *ls, struct letter *l)	/* its answer, should it com
 	l->at = LETTER_IDLE;
 }
 
+static void	/* Somebody is to be told something, and there is no link: make one, if it is time. */
+box_look(struct letters *ls, struct letter_box *b, int64_t now)
+{
+	if (now < b->look_us || ls->way.find == NULL) {
+		soon(ls, b->look_us);
+		return;
+	}
+	b->state = BOX_LOOKING;
+	ls->way.find(ls->way.arg, b->group);
+}
+
 int
 letter_post(struct letters *ls, struct letter *l, const char *group, uint8_t op, bool stays)
 {
@@ -183,8 +194,8 @@ letter_post(struct letters *ls, struct letter *l, const char *group, uint8_t op,
 		b->look_us = clock_mono_us() + AGAIN_URGENT_US;
 	if (b->state == BOX_UP)
 		box_flush(ls, b);
-	else
-		soon(ls, b->look_us);
+	else if (b->state == BOX_NONE)
+		box_look(ls, b, clock_mono_us());
 	return 0;
 }
 
@@ -221,7 +232,9 @@ letters_hurry(struct letters *ls, const char *group)
 static void	/* It is to be looked for again, later each time. */
 box_later(struct letters *ls, struct letter_box *b)
 {
-	b->look_us = clock_mono_us() + b->again_us;
+	int64_t us = b->waiting[0] != NULL && b->again_us > AGAIN_URGENT_US ? AGAIN_URGENT_US : b->again_us;
+
+	b->look_us = clock_mono_us() + us;
 	b->again_us = b->again_us == 0 ? AGAIN_US : b->again_us < AGAIN_MOST_US / 2 ? 2 * b->again_us : AGAIN_MOST_US;
 	soon(ls, b->look_us);
 }
@@ -327,15 +340,10 @@ box_turn(struct letters *ls, struct letter_box *b, int64_t now)
 {
 	if (b->state != BOX_NONE || (b->waiting[0] == NULL && b->waiting[1] == NULL))
 		return;
-	if (ls->way.find == NULL) {
+	if (ls->way.find != NULL)
+		box_look(ls, b, now);
+	else
 		box_fail(ls, b, false);
-		return;
-	}
-	if (now >= b->look_us) {
-		b->state = BOX_LOOKING;
-		ls->way.find(ls->way.arg, b->group);
-	} else
-		soon(ls, b->look_us);
 }
 
 void

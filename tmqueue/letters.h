@@ -59,7 +59,7 @@ void letters_hurry(struct letters *ls, const char *group);	/* it was heard of: l
 
 /* --- from the way --- */
 void letters_found(struct letters *ls, const char *group);
-void letters_not_found(struct letters *ls, const char *group, bool nobody);	/* nobody: there is no such server, and none is being started */
+void letters_not_found(struct letters *ls, const char *group, bool nobody);	/* nobody (not from within find()): none is being started either */
 void letters_broke(struct letters *ls, const char *group);
 void letters_room(struct letters *ls, const char *group);	/* it takes more now */
 void letters_reply(struct letters *ls, const char *group, const struct wire_txreply *m);

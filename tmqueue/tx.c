@@ -66,14 +66,6 @@ tx_id(const struct wire_tx *tx)
 	return id;
 }
 
-void
-tx_hex(const struct branch_id *id, char out[2 * QSPACE_GTRID_MAX + 1])
-{
-	out[0] = '\0';
-	for (int i = 0; i < id->len && i < QSPACE_GTRID_MAX; i++)
-		snprintf(out + 2 * i, 3, "%02x", id->gtrid[i]);
-}
-
 static bool	/* It came from another transaction manager, which opens its branches by itself. */
 is_xid(const struct branch_id *id)
 {

@@ -23,7 +23,6 @@ void txs_free(struct txs *t);
 struct verdict { int error, diagnostic; bool doomed, stranger; };
 
 struct branch_id tx_id(const struct wire_tx *tx);
-void tx_hex(const struct branch_id *id, char out[2 * QSPACE_GTRID_MAX + 1]);	/* for log lines */
 
 /* The branch of a request (`m`) that may be the first of its transaction here; NULL with the reason in *v. */
 struct branch *txs_join(struct txs *t, const struct wire_tx *tx, const struct link_msg *m, struct verdict *v);
