@@ -176,7 +176,7 @@ check-long:
 	@TEST_LONG=1 TEST_TIMEOUT=3600 SOAK_MINUTES=2 $(RUN_ENV) tests/run $(or $(CHECK),$(UNIT) $(STORIES) $(SOAKS))
 	@$(if $(CHECK),,FUZZ_SECONDS=60 $(MAKE) --no-print-directory fuzz)
 
-crash:	# TRANSFER_SECONDS=120 MATRIX_STRIDE=1
+crash:	# TRANSFER_SECONDS=120 MATRIX_STRIDE=1 MATRIX_ONLY=DECI
 	@$(submake) deps
 	@$(submake) -j$(JOBS) tests
 	@TEST_TIMEOUT=1800 $(RUN_ENV) tests/run -v $(or $(CHECK),$(CRASHES))

@@ -63,7 +63,7 @@ in_undo(enum point p)
 	return IS(p, POINT_UNDO_SEND, POINT_UNDO_SENT);
 }
 
-static bool	/* ... so that it asks */
+static bool	/* ... so that it asks: after its vote, or before it, so that the answer is another */
 in_query(enum point p)
 {
 	return IS(p, POINT_QUERY_SEND, POINT_QUERY_SENT, POINT_QUERY_ANSWERED, POINT_QUERY_RECEIVED);
@@ -72,13 +72,15 @@ in_query(enum point p)
 static bool
 makes_sense(const struct round *r)
 {
+	const char *only = getenv("MATRIX_ONLY");	/* points whose name holds this */
 	bool queue_manager = ROLE(r->point) == POINT_ROLE_COORDINATOR || ROLE(r->point) == POINT_ROLE_PARTICIPANT;
 
-	if (ROLE(r->point) == POINT_ROLE_ANY)
+	if (ROLE(r->point) == POINT_ROLE_ANY || (only != NULL && strstr(points[r->point].name, only) == NULL))
 		return false;
 	if (r->order != AT_ONCE && (!queue_manager || r->action == STOP_GO || r->action == STOP_LATE))
 		return false;
-	if (r->action == STOP_LATE && !IS(r->point, POINT_PREPARE_RECEIVED, POINT_PREPARE_FLUSHED, POINT_DECIDED_RECEIVED))
+	if (r->action == STOP_LATE && !IS(r->point, POINT_COMMIT_RECEIVED, POINT_VOTE_READ, POINT_DECISION_WRITE, POINT_PREPARE_RECEIVED,
+	    POINT_PREPARE_FLUSHED, POINT_DECIDED_RECEIVED))
 		return false;
 	return !in_undo(r->point) || r->spaces > 2;	/* somebody else voted */
 }
@@ -361,7 +363,7 @@ arm(struct scene *s)
 		s->killed[s->third] = true;
 	}
 	if (in_query(r->point)) {
-		given_point_set(g, given_group(s->participant), "VOTE_SENT", "kill");
+		given_point_set(g, given_group(s->participant), r->nth / 2 % 2 ? "VOTE_SENT" : "PREPARE_FLUSHED", "kill");
 		s->killed[s->participant] = true;
 	}
 	if (r->order != AT_ONCE) {
