@@ -133,7 +133,7 @@ or(const char *s, const char *otherwise)
 static int
 spaces_of(const struct given_conf *c)
 {
-	return c->no_queue_group ? 0 : c->spaces > 1 ? c->spaces : 1;
+	return c->no_queue_group ? 0 : c->spaces > 4 ? 4 : c->spaces > 1 ? c->spaces : 1;
 }
 
 const char *
@@ -141,7 +141,7 @@ given_space(int n)
 {
 	static const char *const names[] = { "QSPACE", "QSPACE2", "QSPACE3", "QSPACE4" };
 
-	return names[n - 1];
+	return names[(n - 1) & 3];
 }
 
 const char *
@@ -149,16 +149,16 @@ given_group(int n)
 {
 	static const char *const names[] = { "QUE1", "QUE2", "QUE3", "QUE4" };
 
-	return names[n - 1];
+	return names[(n - 1) & 3];
 }
 
 const char *
 given_device(const struct given *g, int n)
 {
-	static char path[4][PATH_MAX + 8];
+	static char path[4][PATH_MAX + 16];
 
-	snprintf(path[n - 1], sizeof path[0], n > 1 ? "%s/QUE%d" : "%s/QUE", g->dir, n);
-	return path[n - 1];
+	snprintf(path[(n - 1) & 3], sizeof path[0], n > 1 ? "%s/QUE%d" : "%s/QUE", g->dir, n);
+	return path[(n - 1) & 3];
 }
 
 static void
