@@ -56,9 +56,13 @@ find_tuxdir(char *to, size_t size)
 		snprintf(to, size, "%s", self);
 }
 
+static pid_t maker;		/* of the systems */
+
 static void
 at_exit(void)
 {
+	if (getpid() != maker)		/* a child that a story forked */
+		return;
 	if (standing != NULL)
 		given_remove(standing);
 }
@@ -101,6 +105,7 @@ given_directory(void)
 
 	if (!registered)
 		atexit(at_exit);
+	maker = getpid();
 	registered = true;
 	if (standing != NULL)
 		given_remove(standing);
@@ -199,11 +204,11 @@ static void
 write_ubb(const struct given *g, const struct given_conf *c)
 {
 	given_write(g, "ubb",
-	    "*RESOURCES\nIPCKEY\t%ld\nMASTER\tSITE1\nMODEL\tSHM\nDOMAINID\tgiven\nMAXACCESSERS\t200\nSCANUNIT\t2\nBLOCKTIME\t15\n%s%s\n"
+	    "*RESOURCES\nIPCKEY\t%ld\nMASTER\tSITE1\nMODEL\tSHM\nDOMAINID\tgiven\nMAXACCESSERS\t200\n%s%s%s\n"
 	    "*MACHINES\n\"%s\"\tLMID=SITE1\n\tTUXDIR=\"%s\"\n\tAPPDIR=\"%s\"\n\tTUXCONFIG=\"%s/tuxconfig\"\n"
 	    "\tTLOGDEVICE=\"%s/TLOG\"\n\tTLOGNAME=TLOG\n\tTLOGSIZE=10\n\tULOGPFX=\"%s/ULOG\"\n\n"
 	    "*GROUPS\nAPP\tLMID=SITE1 GRPNO=1\n",
-	    g->key, has(c->resources, "MAXGTT") ? "" : "MAXGTT\t1000\n", or(c->resources, ""), g->node, g->tuxdir, g->dir, g->dir, g->dir, g->dir);
+	    g->key, has(c->resources, "SCANUNIT") ? "" : "SCANUNIT\t2\nBLOCKTIME\t15\n", has(c->resources, "MAXGTT") ? "" : "MAXGTT\t1000\n", or(c->resources, ""), g->node, g->tuxdir, g->dir, g->dir, g->dir, g->dir);
 	write_groups(g, c);
 	given_append(g, "ubb", "%s\n*SERVERS\nDEFAULT: CLOPT=\"-A\"\n", or(c->groups, ""));
 	if (c->server_source != NULL)
