@@ -26,6 +26,7 @@
 
 #define VOTE_LEAST_US 5000000		/* however little of the transaction's time is left: a slow flush loses no vote */
 #define VOTE_MOST_US 60000000
+#define CALLER_LEAST_US 1000000		/* nor however little its caller waits */
 #define CALLER_MOST_US 10000000		/* so long a caller waits for the last answer of a transaction that is committed */
 #define RECALL_US 2000000		/* and for those of one that is rolled back */
 #define RECALL_GIVE_UP_US 30000000	/* who does not answer for so long will ask */
@@ -464,14 +465,16 @@ static const struct letter_owner deciding = { on_answer, on_failure };
 
 /* --- what is asked of us --- */
 
-static int64_t	/* Until when all must have voted. */
+static int64_t	/* Until when all must have voted: in the transaction's time, and so that whoever asked hears of it. */
 vote_until(const struct wire_txend *m, int64_t now)
 {
 	int64_t us = m->tx.timeout_ms == 0 ? VOTE_MOST_US : (int64_t)m->tx.timeout_ms * 1000, wait = patience(m->timeout_ms);
 
-	if (us > wait)		/* whoever asked is to hear of it */
-		us = wait;
-	return now + (us < VOTE_LEAST_US ? VOTE_LEAST_US : us);
+	if (us < VOTE_LEAST_US)
+		us = VOTE_LEAST_US;
+	if (us > wait)
+		us = wait < CALLER_LEAST_US ? CALLER_LEAST_US : wait;
+	return now + us;
 }
 
 static int	/* Each gets a box for its letters.  0, or QMEOS. */

@@ -40,7 +40,7 @@ struct courier {
 	int ep, found_fd, stop_fd;
 	struct letters *ls;
 	struct route *routes;
-	unsigned searches;
+	unsigned searches, pending;	/* so far; of them not ended yet */
 	int64_t pulse_us;
 	bool any_broken;
 	char bbl_endpoint[256];
@@ -194,6 +194,7 @@ way_find(void *arg, const char *group)
 	}
 	memcpy(s->group, group, strnlen(group, sizeof s->group - 1));
 	s->tries = c->searches++;
+	c->pending++;
 	pthread_mutex_lock(&c->lock);
 	if (!c->has_finder)
 		c->has_finder = pthread_create(&c->finder, NULL, finder, c) == 0;
@@ -204,6 +205,7 @@ way_find(void *arg, const char *group)
 	pthread_mutex_unlock(&c->lock);
 	if (c->has_finder)
 		return;
+	c->pending--;
 	free(s);
 	letters_not_found(c->ls, group, false);
 }
@@ -333,8 +335,10 @@ take_results(struct courier *c)
 	list = c->results;
 	c->results = NULL;
 	pthread_mutex_unlock(&c->lock);
-	for (s = list; s != NULL; s = s->next)
+	for (s = list; s != NULL; s = s->next) {
+		c->pending--;
 		on_found(c, s);
+	}
 	searches_free(&list);
 }
 
@@ -386,8 +390,8 @@ courier_turn(struct courier *c)
 	int64_t now;
 	int n;
 
-	if (c->ls == NULL)
-		return;
+	if (c->ls == NULL || (c->routes == NULL && c->pending == 0))
+		return;		/* a server of one group pays nothing for this */
 	if (c->any_broken)
 		read_all(c);
 	n = epoll_wait(c->ep, e, EVENTS, 0);
