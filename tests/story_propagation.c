@@ -15,7 +15,7 @@ static void
 given_servers(void)
 {
 	if (g == NULL)
-		g = given_system(&(struct given_conf){ .spaces = 2, .server_source = given_doer,
+		g = given_system(&(struct given_conf){ .spaces = 2, .resources = "MAXGTT 8\n", .server_source = given_doer,
 		    .server_services = "-s A,B,C,D,AUTO,AUTO1,WORK,WORKF:DO",
 		    .server_params = "RESTART=Y MAXGEN=255 GRACE=0 CLOPT=\"-s A,AUTO,AUTO1:DO\"\n"
 				     "server\tSRVGRP=APP SRVID=2 RESTART=Y MAXGEN=255 GRACE=0 CLOPT=\"-s B:DO\"\n"
@@ -416,6 +416,29 @@ autotran_has_its_time(void)
 	CU_ASSERT_TRUE(only(1, "a"));
 }
 
+static void	/* As many transactions as MAXGTT are open: the service is not called without one. */
+autotran_needs_room(void)
+{
+	TPTRANID id[8];
+	int n, i;
+
+	given_servers();
+	for (n = 0; n < 8 && tpbegin(30, 0) == 0; n++)
+		GIVEN_CALL_OK(tpsuspend(&id[n], 0));
+	CU_ASSERT_EQUAL(n, 8);
+	REFUSED(tpbegin(8, 0), TPETRAN);
+	CU_ASSERT_EQUAL(ask("AUTO", "put QSPACE Q a"), TPETRAN);
+	CU_ASSERT_EQUAL(ask("A", "begin 8; put QSPACE Q without"), 0);
+	SAYS("14 0");
+	for (i = 0; i < n; i++) {
+		GIVEN_CALL_OK(tpresume(&id[i], 0));
+		GIVEN_CALL_OK(tpabort(0));
+	}
+	CU_ASSERT_TRUE(only(1, "without"));
+	CU_ASSERT_EQUAL(ask("AUTO", "put QSPACE Q a"), 0);
+	CU_ASSERT_TRUE(only(1, "a"));
+}
+
 static void	/* The transaction ends where it began, as the last service of the way did. */
 autotran_goes_along_with_a_forward(void)
 {
@@ -643,6 +666,7 @@ main(void)
 		UNIT(autotran_begins_where_there_is_none),
 		UNIT(autotran_is_the_callers_where_there_is_one),
 		UNIT(autotran_has_its_time),
+		UNIT(autotran_needs_room),
 		UNIT(autotran_goes_along_with_a_forward),
 		UNIT(autotran_is_rolled_back_when_its_server_ends),
 		UNIT(outstanding_calls_at_the_end),
