@@ -322,6 +322,7 @@ prepare_result(const struct xa_answer *a)
 	case WIRE_OUT_READ_ONLY:
 		return XA_RDONLY;
 	case WIRE_OUT_ROLLED_BACK:
+	case WIRE_OUT_HEUR_ROLLED_BACK:
 		return XA_RBROLLBACK;
 	case WIRE_OUT_NONE_SUCH:	/* after a lost answer: gone with the server that gave it, or it was read-only */
 		return a->again ? XA_RBCOMMFAIL : XAER_NOTA;

@@ -9,6 +9,8 @@ unit_of  = $(word 2,$(subst _, ,$(1)))
 $(B)/obj/tests/%: ALL_CFLAGS += -Wno-write-strings $(if $(SAN),-DTEST_SANFLAGS='"$(SANFLAGS)"')
 # A peer that is not ours, to see that we speak the protocol and not just a dialect.
 SYS_test_common_link := -lzmq
+# A resource manager that is not ours, in the same transactions.
+SYS_story_xa_foreign := -ldb-5.3
 TESTLIB := $(call objs,$(wildcard tests/given*.c tests/fault*.c))
 
 define unit_test
@@ -31,7 +33,7 @@ $(B)/obj/tests/$(1).o: tests/$(1).c
 $(B)/tests/$(1): $(B)/obj/tests/$(1).o $(TESTLIB) $(SHARED)
 	@mkdir -p $$(@D)
 	@echo "  LINK  $$@"
-	$(Q)$$(CC) $$(SANFLAGS) -pthread -o $$@ $$^ -Wl,-rpath,'$$$$ORIGIN/../tuxdir/lib' -lcunit -lm
+	$(Q)$$(CC) $$(SANFLAGS) -pthread -o $$@ $$^ -Wl,-rpath,'$$$$ORIGIN/../tuxdir/lib' $(SYS_$(1)) -lcunit -lm
 endef
 $(foreach t,$(STORIES) $(CRASHES) $(SOAKS),$(eval $(call story_test,$(t))))
 
