@@ -11,7 +11,7 @@
 #include "txquery.h"
 
 #define ASK_MS 10000
-#define QUERY_MS 3000
+#define QUERY_MS 1500
 
 static void
 silent_group(const char *group, const char *why)

@@ -67,7 +67,7 @@ show_groups(FILE *out, const struct trans_part *p, size_t n)
 		fprintf(out, "\tgroup: %s, status: %s%s\n", p[i].group, trans_part_status(&p[i]),
 		    strcmp(p[i].group, coordinator) == 0 ? ", coordinator" : "");
 		if (p[i].told[0] != '\0')
-			fprintf(out, "\tto be told: %s\n", p[i].told);
+			fprintf(out, "\twaits for: %s\n", p[i].told);
 	}
 	if (*client != '\0')
 		fprintf(out, "\tclient: %s\n", client);

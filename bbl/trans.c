@@ -9,7 +9,7 @@
 #include "link.h"
 #include "txquery.h"
 
-#define ASK_MS 10000
+#define ASK_MS 5000
 
 struct trans_part *
 trans_add(struct trans *t)
@@ -155,7 +155,7 @@ take_page(const struct ubb_group *g, const struct document *page, struct trans *
 		copy(p->state, sizeof p->state, r, "state");
 		copy(p->coordinator, sizeof p->coordinator, r, "coordinator");
 		copy(p->client, sizeof p->client, r, "owner");
-		copy(p->told, sizeof p->told, r, "groups");
+		copy(p->told, sizeof p->told, r, record_get(r, "waiting") != NULL ? "waiting" : "groups");
 		p->doomed = record_get(r, "doomed") != NULL;
 		p->began_us = record_long(r, "began", 0);
 		p->deadline_us = record_long(r, "deadline", 0);

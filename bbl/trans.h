@@ -16,9 +16,9 @@
 
 struct trans_part {
 	char gtrid[GTRID_HEX], group[WIRE_GROUP], lmid[32], coordinator[WIRE_GROUP];
-	char state[32];			/* as qprinttrans has it; "decided": this group coordinates, and `told` waits */
+	char state[32];			/* as qprinttrans has it; "decided": this group coordinated */
 	char client[64];		/* who began it; "": not known */
-	char told[WIRE_MAX_GROUPS * (WIRE_GROUP + 1)];
+	char told[WIRE_MAX_GROUPS * (WIRE_GROUP + 1)];	/* groups that the coordinator waits for */
 	bool doomed;
 	int64_t began_us, deadline_us;	/* 0: not known, none */
 };

@@ -18,6 +18,7 @@
 
 #include "impl.h"
 #include "clock.h"
+#include "gtrid.h"
 #include "ulog.h"
 
 #define LONGEST_MS 0xffffffffu	/* tpbegin(0) */
@@ -55,21 +56,12 @@ gtrid_make(struct tran *t)
 	t->gtrid_len = sizeof g;
 }
 
-static unsigned long
-word_of(const uint8_t *p)
-{
-	return (unsigned long)p[0] << 24 | (unsigned long)p[1] << 16 | (unsigned long)p[2] << 8 | p[3];
-}
-
-/* The three numbers of log lines: low half of the time, process, count.  Together they are as good as unique. */
 static void
 gtrid_to_log(const struct tran *t)
 {
 	unsigned long xid[3];
 
-	xid[0] = word_of(t->gtrid + 4);
-	xid[1] = word_of(t->gtrid + 8);
-	xid[2] = word_of(t->gtrid + 12);
+	gtrid_words(t->gtrid, t->gtrid_len, xid);
 	ulog_gtrid(xid);
 }
 

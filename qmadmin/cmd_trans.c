@@ -14,6 +14,7 @@ static const struct label trans_labels[] = { { "index", "transaction index", fal
 	{ "gtrid", "transaction id", false, AS_TEXT }, { "log", "gtrid", false, AS_TEXT },
 	{ "state", "status", false, AS_TEXT }, { "doomed", "to be rolled back", false, AS_TEXT },
 	{ "coordinator", "coordinator", false, AS_OPTIONAL }, { "groups", "groups to be told", false, AS_OPTIONAL },
+	{ "waiting", "waits for groups", false, AS_OPTIONAL },
 	{ "owner", "client", false, AS_OPTIONAL }, { "enqueues", "messages enqueued", false, AS_TEXT },
 	{ "dequeues", "messages dequeued", false, AS_TEXT }, { "began", "began", false, AS_TIME },
 	{ "age", "age in seconds", false, AS_OPTIONAL }, { "deadline", "times out", false, AS_TIME },

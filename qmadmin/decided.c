@@ -11,7 +11,7 @@
 #include "txquery.h"
 #include "ubb.h"
 
-#define ANSWER_MS 3000
+#define ANSWER_MS 1500
 
 static bool
 same_file(const char *a, const char *b)

@@ -128,6 +128,111 @@ what_is_selected_is_shown(void)
 	CU_ASSERT_PTR_NULL(strstr(shown, "---------"));
 }
 
+/* --- printtrans --- */
+
+static struct trans trans;
+
+static struct trans_part *	/* What group has of transaction `tail`, 16 bytes: a time of 2026, process 0x2bb8, the tail as its number. */
+given_part(unsigned tail, const char *group, const char *state)
+{
+	struct trans_part *p = trans_add(&trans);
+
+	snprintf(p->gtrid, sizeof p->gtrid, "00064bd19aa7f30100002bb8%08x", tail);
+	snprintf(p->group, sizeof p->group, "%s", group);
+	snprintf(p->lmid, sizeof p->lmid, "SITE1");
+	snprintf(p->state, sizeof p->state, "%s", state);
+	p->began_us = 1000000000;
+	p->deadline_us = 1030000000;
+	return p;
+}
+
+static void
+show_pt(const char *group, bool verbose)
+{
+	struct layout_show what = { .group = group, .verbose = verbose };
+	size_t n;
+	FILE *f;
+
+	free(shown);
+	f = open_memstream(&shown, &n);
+	trans_sort(&trans);
+	layout_pt(f, &trans, &what, 1012400000);
+	fclose(f);
+}
+
+/* The three numbers are those of the user log; what two groups have of one transaction is one block. */
+static void
+pt_begins_as_the_user_log_does(void)
+{
+	show_pt(NULL, true);
+	CU_ASSERT_STRING_EQUAL(shown, "");
+	snprintf(given_part(2, "QUE2", "prepared")->coordinator, WIRE_GROUP, "QUE1");
+	snprintf(given_part(2, "QUE1", "deciding")->client, 64, "process 11192 of user 1000");
+	given_part(1, "QUE1", "active");
+	show_pt(NULL, false);
+	CU_ASSERT_STRING_EQUAL(shown,
+	    ">> gtrid=x9aa7f301 x2bb8 x1: Index: 0, Machine id: SITE1, Transaction status: TMGACTIVE, Group count: 1\n"
+	    ">> gtrid=x9aa7f301 x2bb8 x2: Index: 1, Machine id: SITE1, Transaction status: TMGREADY, Group count: 2\n\n");
+	show_pt("QUE2", true);		/* an index is that of the whole list */
+	CU_ASSERT_STRING_EQUAL(shown,
+	    ">> gtrid=x9aa7f301 x2bb8 x2:\n"
+	    "\tIndex: 1, Machine id: SITE1, Transaction status: TMGREADY\n"
+	    "\tGroup count: 2, Time out: 30, Time left: 18, Age: 12\n"
+	    "\tgroup: QUE1, status: TMGCOMCALLED, coordinator\n"
+	    "\tgroup: QUE2, status: TMGREADY\n"
+	    "\tclient: process 11192 of user 1000\n\n");
+	show_pt("QUE3", true);
+	CU_ASSERT_STRING_EQUAL(shown, "");
+	trans_free(&trans);
+}
+
+static const char *
+status_of(const char *a, const char *b)
+{
+	static const char *status;
+
+	trans_free(&trans);
+	given_part(1, "", a);
+	given_part(1, "QUE1", b);
+	status = trans_status(trans.part, trans.n);
+	trans_free(&trans);
+	return status;
+}
+
+static void
+a_transaction_is_as_far_as_its_furthest_part(void)
+{
+	CU_ASSERT_STRING_EQUAL(status_of("active", "active"), "TMGACTIVE");
+	CU_ASSERT_STRING_EQUAL(status_of("suspended", "active"), "TMGSUSPENDED");
+	CU_ASSERT_STRING_EQUAL(status_of("deciding", "active"), "TMGCOMCALLED");
+	CU_ASSERT_STRING_EQUAL(status_of("deciding", "prepared"), "TMGREADY");
+	CU_ASSERT_STRING_EQUAL(status_of("aborting", "prepared"), "TMGABORTED");
+	CU_ASSERT_STRING_EQUAL(status_of("deciding", "decided"), "TMGDECIDED");
+	CU_ASSERT_STRING_EQUAL(status_of("heuristically rolled back", "heuristically rolled back"), "TMGHABORT");
+	CU_ASSERT_STRING_EQUAL(status_of("active", "heuristically committed"), "TMGACTIVE");
+	CU_ASSERT_STRING_EQUAL(status_of("what", "heuristically committed"), "TMGACTIVE");
+	given_part(1, "QUE1", "active")->doomed = true;
+	CU_ASSERT_STRING_EQUAL(trans_status(trans.part, 1), "TMGABORTONLY");
+	trans_free(&trans);
+}
+
+static void
+an_index_leads_to_all_parts_of_a_transaction(void)
+{
+	const struct trans_part *p;
+	size_t n;
+
+	given_part(2, "QUE1", "prepared");
+	given_part(1, "QUE1", "active");
+	given_part(2, "QUE2", "prepared");
+	trans_sort(&trans);
+	CU_ASSERT_EQUAL(trans_count(&trans), 2);
+	p = trans_find(&trans, 1, &n);
+	CU_ASSERT_TRUE(p != NULL && n == 2 && strcmp(p[1].group, "QUE2") == 0);
+	CU_ASSERT_PTR_NULL(trans_find(&trans, 2, &n));
+	trans_free(&trans);
+}
+
 /* --- the reader --- */
 
 static int runs;
@@ -246,6 +351,9 @@ main(void)
 		UNIT(long_names_are_cut_to_their_columns),
 		UNIT(psc_pq_and_pclt_are_exact),
 		UNIT(what_is_selected_is_shown),
+		UNIT(pt_begins_as_the_user_log_does),
+		UNIT(a_transaction_is_as_far_as_its_furthest_part),
+		UNIT(an_index_leads_to_all_parts_of_a_transaction),
 		UNIT(commands_are_known_by_name_and_by_abbreviation),
 		UNIT(an_empty_line_repeats_the_last_command),
 		UNIT(trouble_has_its_numbers),

@@ -25,6 +25,7 @@ struct doubt {
 	struct link_peer peer;		/* n 0: it has not spoken to this server */
 	int64_t since_us, ask_us, due_us, again_us;
 	bool old, said;			/* from before the start; was told to the administrator */
+	bool denied;			/* ended by hand, and its coordinator knew nothing of it when it was asked */
 	enum { DOUBT_WAITS, DOUBT_READY, DOUBT_DONE } at;	/* DONE: by the batch that runs */
 	bool commit;			/* what was heard */
 	struct doubt *prev, *next;	/* those ready, or done */
@@ -170,14 +171,14 @@ doubts_load(struct doubts *ds)
 	int rc = qspace_branch_list(ds->qs, &b, &n);
 
 	for (size_t i = 0; i < n && rc == 0; i++) {
-		if (b[i].state != BR_PREPARED || b[i].coordinator[0] == '\0')
+		if (b[i].state == BR_ACTIVE || b[i].coordinator[0] == '\0')
 			continue;
 		if ((d = doubt_new(ds, &b[i].id, b[i].coordinator, now)) == NULL)
 			rc = QMEOS;
 		else {
 			d->old = true;
 			due(d, now);
-			loaded++;
+			loaded += b[i].state == BR_PREPARED;
 		}
 	}
 	free(b);
@@ -216,12 +217,20 @@ doubt_hurry(struct doubts *ds, const struct branch_id *id)
 
 /* --- time --- */
 
-static bool	/* Neither ended meanwhile, by its coordinator or by hand, nor undone with its batch. */
+static bool	/* The coordinator may still have something to hear: neither ended by it meanwhile, nor undone with its batch. */
 is_in_doubt(struct doubt *d)
 {
 	struct branch *b = qspace_branch_find(d->ds->qs, &d->id);
 
-	return b != NULL && qspace_branch_state(b) == BR_PREPARED;
+	return b != NULL && qspace_branch_state(b) != BR_ACTIVE;
+}
+
+static bool	/* An administrator ended it; the coordinator hears of that when it decides, or has nothing to decide. */
+is_by_hand(const struct doubt *d)
+{
+	struct branch *b = qspace_branch_find(d->ds->qs, &d->id);
+
+	return b != NULL && (qspace_branch_state(b) == BR_HEUR_COMMITTED || qspace_branch_state(b) == BR_HEUR_ROLLED_BACK);
 }
 
 static void
@@ -254,7 +263,7 @@ doubt_turn(struct doubt *d, int64_t now)
 		doubt_free(d);
 		return;
 	}
-	if (!d->said && now - d->since_us >= SAY_US)
+	if (!d->said && !is_by_hand(d) && now - d->since_us >= SAY_US)
 		say_waiting(d);
 	if (d->letter.at != LETTER_IDLE) {	/* on its way: no more than a look whether it is still needed */
 		due(d, now + SILENCE_US);
@@ -308,6 +317,21 @@ fatal(int rc)
 	return rc == QMESYSTEM || rc == QMEOS;
 }
 
+/*
+ * Ended by hand.  A coordinator that committed keeps its record until it has told us, and then hears.  One that has no record has not
+ * committed, and will not ask: what was rolled back by hand is as it should be, and forgotten; a commit stays on the list.
+ */
+static int
+by_hand_end(struct doubt *d, struct branch *b)
+{
+	int rc;
+
+	if (d->commit || qspace_branch_state(b) == BR_HEUR_COMMITTED)
+		return 0;
+	rc = qspace_branch_forget(d->ds->qs, b);
+	return fatal(rc) ? rc : 0;
+}
+
 static int
 doubt_end(struct doubt *d)
 {
@@ -316,6 +340,8 @@ doubt_end(struct doubt *d)
 	struct branch *b = qspace_branch_find(qs, &d->id);
 	int rc;
 
+	if (b != NULL && is_by_hand(d))
+		return by_hand_end(d, b);
 	if (b == NULL || qspace_branch_state(b) != BR_PREPARED)
 		return 0;
 	rc = d->commit ? qspace_branch_commit(qs, b) : qspace_branch_rollback_because(qs, b, &why);
@@ -350,6 +376,29 @@ say_resolved(const struct doubt *d)
 	    qspace_params(d->ds->qs)->name, d->commit ? "committed" : "rolled back", d->coordinator);
 }
 
+/*
+ * Still remembered.  The coordinator committed, and will ask; or it did not, and this is committed here alone.  (One that just heard of it may
+ * have forgotten the transaction a moment before it tells us to: it is asked twice.)
+ */
+static void
+still_by_hand(struct doubt *d)
+{
+	char gtrid[GTRID_HEX];
+
+	if (d->commit || !d->denied) {
+		d->denied = !d->commit;
+		DL_DELETE(d->ds->done, d);
+		d->at = DOUBT_WAITS;
+		ask_later(d);
+		return;
+	}
+	gtrid_to_hex(d->id.gtrid, d->id.len, gtrid);
+	ulog("QM_CAT:1671: WARN: TMQUEUE: transaction %s was committed by an administrator in queue space %s, and group %s, which "
+	    "coordinates it, has not committed it; it is listed until qforgettrans (qmadmin)", gtrid,
+	    qspace_params(d->ds->qs)->name, d->coordinator);
+	doubt_free(d);
+}
+
 static void
 doubt_back(struct doubt *d, struct doubt **from)
 {
@@ -365,6 +414,10 @@ doubts_commit(struct doubts *ds)
 	struct doubt *d;
 
 	while ((d = ds->done) != NULL) {
+		if (is_by_hand(d)) {
+			still_by_hand(d);
+			continue;
+		}
 		if (is_in_doubt(d)) {
 			doubt_back(d, &ds->done);
 			continue;
