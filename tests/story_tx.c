@@ -88,6 +88,17 @@ nothing_goes_before_tx_open(void)
 	CU_ASSERT_EQUAL(tperrno, 77);			/* none of these calls touches it */
 }
 
+static void	/* What was compiled long ago has them in it. */
+the_values_are_those_of_old(void)
+{
+	CU_ASSERT_TRUE(TX_NOT_SUPPORTED == 1 && TX_OK == 0 && TX_OUTSIDE == -1 && TX_ROLLBACK == -2 && TX_MIXED == -3 && TX_HAZARD == -4);
+	CU_ASSERT_TRUE(TX_PROTOCOL_ERROR == -5 && TX_ERROR == -6 && TX_FAIL == -7 && TX_EINVAL == -8 && TX_COMMITTED == -9);
+	CU_ASSERT_TRUE(TX_NO_BEGIN == -100 && TX_ROLLBACK_NO_BEGIN == -102 && TX_MIXED_NO_BEGIN == -103 && TX_HAZARD_NO_BEGIN == -104);
+	CU_ASSERT_EQUAL(TX_COMMITTED_NO_BEGIN, -109);
+	CU_ASSERT_TRUE(TX_COMMIT_COMPLETED == 0 && TX_COMMIT_DECISION_LOGGED == 1 && TX_UNCHAINED == 0 && TX_CHAINED == 1);
+	CU_ASSERT_TRUE(TX_ACTIVE == 0 && TX_TIMEOUT_ROLLBACK_ONLY == 1 && TX_ROLLBACK_ONLY == 2);
+}
+
 static void
 tx_begin_commit_and_rollback(void)
 {
@@ -400,6 +411,7 @@ main(void)
 {
 	static const struct unit_test tests[] = {
 		UNIT(nothing_goes_before_tx_open),
+		UNIT(the_values_are_those_of_old),
 		UNIT(tx_begin_commit_and_rollback),
 		UNIT(tx_info_tells),
 		UNIT(tx_info_tells_why_it_can_only_be_rolled_back),

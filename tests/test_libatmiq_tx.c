@@ -72,6 +72,16 @@ each_outcome_has_its_result(void)
 			CU_ASSERT_EQUAL(tx_info(NULL), 0);
 		}
 	}
+	answers(f, TPETIME, WIRE_OUT_NONE);		/* it did not know in time */
+	CU_ASSERT_EQUAL(tx_begin(), TX_OK);
+	work();
+	CU_ASSERT_EQUAL(tx_commit(), TX_HAZARD);
+	answers(f, TPESYSTEM, WIRE_OUT_NONE);		/* it cannot write: the log has why, and nothing begins */
+	CU_ASSERT_EQUAL(tx_set_transaction_control(TX_CHAINED), TX_OK);
+	CU_ASSERT_EQUAL(tx_begin(), TX_OK);
+	work();
+	CU_ASSERT_EQUAL(tx_commit(), TX_FAIL);
+	CU_ASSERT_EQUAL(tx_info(NULL), 0);
 	fake_done(f);
 }
 
