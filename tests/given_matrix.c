@@ -17,15 +17,19 @@
 #define BACK_S 20		/* a process is restarted and serves */
 #define CLIENT_S 40		/* the client has its answer: its call has BLOCKTIME, 15 s, and what it waits for first */
 #define HIT_S 8			/* a point that comes after the client's answer is reached */
+#define AGAIN_S 3		/* ... once more; the others may have ended it meanwhile */
 #define LATE_S 6		/* how long a slow process is slow, at most */
 
 /* --- the plan --- */
 
 enum action { KILL, STOP_KILL, STOP_GO, STOP_LATE, ACTIONS };
 static const char *const action_names[] = { "kill", "stop, then kill", "stop, then go on", "stop, go on late" };
-/* Who serves again first: the one that died at once; or the other side dies too, and one of them is held back. */
-enum order { AT_ONCE, COORDINATOR_FIRST, PARTICIPANT_FIRST, ORDERS };
-static const char *const order_names[] = { "at once", "coordinator first", "participant first" };
+/*
+ * Who serves again first: the one that died, at once; or the other side dies too, and one of them is held back; or the one that died
+ * dies once more, when it gets there again while it recovers.
+ */
+enum order { AT_ONCE, COORDINATOR_FIRST, PARTICIPANT_FIRST, TWICE, ORDERS };
+static const char *const order_names[] = { "at once", "coordinator first", "participant first", "at once, killed there again" };
 
 static const struct { const char *name; enum point_role role; } points[] = {
 #define POINT_ROW(name, role) { #name, POINT_ROLE_##role },
@@ -69,6 +73,13 @@ in_query(enum point p)
 	return IS(p, POINT_QUERY_SEND, POINT_QUERY_SENT, POINT_QUERY_ANSWERED, POINT_QUERY_RECEIVED);
 }
 
+static bool	/* It is reached while a queue manager recovers from what became of it there. */
+in_recovery(enum point p)
+{
+	return IS(p, POINT_DECIDED_SEND, POINT_DECIDED_SENT, POINT_DECIDED_ANSWERED, POINT_RECORD_REMOVE,
+	    POINT_DECIDED_RECEIVED, POINT_DECIDED_FLUSH, POINT_QUERY_SEND, POINT_QUERY_SENT, POINT_QUERY_ANSWERED, POINT_QUERY_RECEIVED);
+}
+
 static bool
 makes_sense(const struct round *r)
 {
@@ -78,6 +89,8 @@ makes_sense(const struct round *r)
 	if (ROLE(r->point) == POINT_ROLE_ANY || (only != NULL && strstr(points[r->point].name, only) == NULL))
 		return false;
 	if (r->order != AT_ONCE && (!queue_manager || r->action == STOP_GO || r->action == STOP_LATE))
+		return false;
+	if (r->order == TWICE && (r->action != KILL || !in_recovery(r->point)))
 		return false;
 	if (r->action == STOP_LATE && !IS(r->point, POINT_COMMIT_RECEIVED, POINT_VOTE_READ, POINT_DECISION_WRITE, POINT_PREPARE_RECEIVED,
 	    POINT_PREPARE_FLUSHED, POINT_DECIDED_RECEIVED))
@@ -113,7 +126,7 @@ struct scene {
 	int coordinator, participant, third;		/* spaces; third: the other participant, 0: none */
 	const char *who;				/* where the point is looked for */
 	pid_t client, target;
-	bool killed[SPACES + 1], client_died, client_killed;
+	bool killed[SPACES + 1], client_died, client_killed, again;
 	int settled_ms, took_ms;
 	char why[400];					/* it failed */
 };
@@ -347,7 +360,10 @@ strike(struct scene *s)
 		s->client_killed = wait_until(client_over, s, 10);
 	else if (!wait_until(is_gone, &s->target, 10))
 		failed(s, "it does not die");
-	if (r->order != AT_ONCE)
+	if (r->order == TWICE) {
+		given_point_set(s->g, s->who, points[r->point].name, "kill");
+		s->again = wait_until(is_hit, s, AGAIN_S);
+	} else if (r->order != AT_ONCE)
 		both_die(s);
 }
 
@@ -366,7 +382,7 @@ arm(struct scene *s)
 		given_point_set(g, given_group(s->participant), r->nth / 2 % 2 ? "VOTE_SENT" : "PREPARE_FLUSHED", "kill");
 		s->killed[s->participant] = true;
 	}
-	if (r->order != AT_ONCE) {
+	if (r->order == COORDINATOR_FIRST || r->order == PARTICIPANT_FIRST) {
 		given_point_set(g, given_group(s->coordinator), "START", "stop");
 		given_point_set(g, given_group(s->participant), "START", in_query(r->point) ? "stop.1" : "stop");
 	}
@@ -531,9 +547,9 @@ tell(const struct scene *s, const char *what)
 {
 	const struct round *r = s->r;
 
-	fprintf(stderr, "\n%s: round %d: %s, %s, %d spaces, restart %s; steps %s, end %s, coordinator %d, participant %d; the program was told: %s; %d ms%s%s\n",
+	fprintf(stderr, "\n%s: round %d: %s, %s, %d spaces, restart %s; steps %s, end %s, coordinator %d, participant %d; the program was told: %s; %d ms%s%s%s\n",
 	    what, r->nth, points[r->point].name, action_names[r->action], r->spaces, order_names[r->order], s->steps, s->end,
-	    s->coordinator, s->participant, s->answer, s->took_ms, s->why[0] != '\0' ? ": " : "", s->why);
+	    s->coordinator, s->participant, s->answer, s->took_ms, s->again ? ", killed again" : "", s->why[0] != '\0' ? ": " : "", s->why);
 }
 
 static bool	/* the table of all transactions of the application */
