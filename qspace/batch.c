@@ -127,6 +127,7 @@ batch_done(struct qspace *qs)
 		br_next = br->touched_next;
 		branch_after_commit(qs, br);
 	}
+	branches_release(qs);
 	parts_after_commit(qs);
 	b->open = false;
 	for (q = b->queues; q != NULL && qs->n_unwritten > 0; q = q->touched_next)

@@ -9,7 +9,9 @@
  *      v                   | decided: roll back
  *   ABORTED <--------------'
  *
- * PREPARED outlives a crash: in doubt until its coordinator, or an administrator, ends it.  So do the heuristic ones.
+ * A branch of many operations is COMMITTING or ROLLING_BACK on its way to each of the four ends: decided, and carried out over several
+ * batches.  PREPARED outlives a crash: in doubt until its coordinator, or an administrator, ends it.  So do the heuristic ones, and one
+ * that is on its way (not an active one that was being rolled back: that is ABORTED by the crash).
  *
  * A branch that ends in a batch stays in memory, with its holds, until the batch has committed: then the holds are let
  * go.
@@ -23,10 +25,16 @@
 #define BRANCH_BYTES (256 * (int64_t)MIB)	/* of one branch's list; of all together: */
 #define BRANCHES_BYTES (512 * (int64_t)MIB)
 
+int64_t branch_bytes_max;
+
 #define TO(s) (1u << (s))
 static const struct { const char *name; unsigned next; } states[] = {
-	[BR_ACTIVE]           = { "active", TO(BR_PREPARED) | TO(BR_COMMITTED) | TO(BR_ABORTED) },
-	[BR_PREPARED]         = { "prepared", TO(BR_COMMITTED) | TO(BR_ABORTED) | TO(BR_HEUR_COMMITTED) | TO(BR_HEUR_ROLLED_BACK) },
+	[BR_ACTIVE]           = { "active", TO(BR_PREPARED) | TO(BR_COMMITTING) | TO(BR_COMMITTED) | TO(BR_ROLLING_BACK) |
+				  TO(BR_ABORTED) },
+	[BR_PREPARED]         = { "prepared", TO(BR_COMMITTING) | TO(BR_COMMITTED) | TO(BR_ROLLING_BACK) | TO(BR_ABORTED) |
+				  TO(BR_HEUR_COMMITTED) | TO(BR_HEUR_ROLLED_BACK) },
+	[BR_COMMITTING]       = { "committing", TO(BR_COMMITTED) | TO(BR_HEUR_COMMITTED) },
+	[BR_ROLLING_BACK]     = { "rolling back", TO(BR_ABORTED) | TO(BR_HEUR_ROLLED_BACK) },
 	[BR_COMMITTED]        = { "committed", 0 },
 	[BR_ABORTED]          = { "aborted", 0 },
 	[BR_HEUR_COMMITTED]   = { "heuristically committed", 0 },
@@ -66,6 +74,13 @@ qspace_branch_find(struct qspace *qs, const struct branch_id *id)
 }
 
 void
+branch_unhash(struct qspace *qs, struct branch *b)
+{
+	HASH_DELETE(hh, qs->branches, b);	// NOLINT: inside uthash
+	b->ended = true;
+}
+
+void
 branch_hash(struct qspace *qs, struct branch *b)	/* by the id's own length: most have a quarter of what an id may have */
 {
 	HASH_ADD_KEYPTR(hh, qs->branches, b->id.gtrid, b->id.len, b);
@@ -99,19 +114,22 @@ branch_touch(struct qspace *qs, struct branch *b)
 	if (b->batch == t->no)
 		return;
 	b->batch = t->no;
-	b->saved_n = b->n;
-	b->saved_bytes = b->bytes;
-	b->saved_state = b->state;
-	memcpy(b->saved_coordinator, b->coordinator, sizeof b->coordinator);
+	b->saved.n = b->n;
+	b->saved.bytes = b->bytes;
+	b->saved.cost = b->cost;
+	b->saved.n_stored = b->n_stored;
+	b->saved.unsaved = b->unsaved;
+	b->saved.done = b->done;
+	b->saved.state = b->state;
+	memcpy(b->saved.coordinator, b->coordinator, sizeof b->coordinator);
+	b->saved.recorded = b->recorded;
+	b->saved.owned = b->owned;
+	b->saved.by_hand = b->by_hand;
+	b->saved.number = b->number;
+	b->saved.chunks = b->chunks;
+	b->saved.applied = b->applied;
 	b->touched_next = t->branches;
 	t->branches = b;
-}
-
-static void
-hold_release(struct qspace *qs, struct held *h)
-{
-	HASH_DELETE(hh, qs->held, h);	// NOLINT: inside uthash
-	free(h);
 }
 
 void
@@ -134,15 +152,17 @@ branch_drop_ops(struct qspace *qs, struct branch *b)
 		op_free(qs, &b->op[--b->n]);
 	free(b->op);
 	b->op = NULL;
-	b->cap = b->bytes = 0;
+	b->cap = b->bytes = b->cost = 0;
 }
 
 void
 branch_free(struct qspace *qs, struct branch *b)
 {
 	branch_drop_ops(qs, b);
+	branch_leaves_ending(qs, b);
 	if (!b->ended)
 		HASH_DELETE(hh, qs->branches, b);	// NOLINT: inside uthash
+	free(b->hidden);
 	due_set(&qs->due_branches, &b->due, NEVER);
 	free(b);
 }
@@ -152,6 +172,8 @@ branch_forget_all(struct qspace *qs)
 {
 	struct branch *b, *next;
 
+	while (qs->releasing != NULL)
+		branches_release(qs);
 	for (b = qs->branches; b != NULL; b = next) {
 		next = b->hh.next;
 		branch_free(qs, b);
@@ -179,7 +201,7 @@ op_room(struct qspace *qs, struct branch *b, size_t bytes)
 {
 	struct op *op;
 
-	if ((int64_t)(b->bytes + bytes) > BRANCH_BYTES || qs->used.branch_bytes + (int64_t)bytes > BRANCHES_BYTES) {
+	if ((int64_t)(b->cost + bytes) > (branch_bytes_max != 0 ? branch_bytes_max : BRANCH_BYTES) || qs->used.branch_bytes + (int64_t)bytes > BRANCHES_BYTES) {
 		space_say_full(qs, FULL_LIST);
 		return QMENOSPACE;
 	}
@@ -200,9 +222,13 @@ op_append(struct qspace *qs, struct branch *b, const struct op *op, size_t bytes
 	b->bytes += bytes;
 	qs->used.branch_bytes += (int64_t)bytes;
 	if (op->kind == OP_DEQUEUE) {
-		HASH_ADD(hh, qs->held, seq, sizeof op->h->seq, op->h);
+		held_add(qs, op->h);
 		op->q->n.held++;
+		b->cost += bytes;
 	} else {
+		/* What a record takes in memory is there until it is in a chunk. */
+		b->cost += op_is_persistent(op) ? sizeof *op->m : bytes;
+		b->unsaved += op_is_persistent(op) ? op->m->rec_len : 0;
 		op->q->n.pending++;
 		used_add(qs, &op->m->v, 1);
 	}
@@ -234,7 +260,7 @@ branch_add_enqueue(struct qspace *qs, struct branch *b, struct queue *q, const s
 	branch_touch(qs, b);
 	queue_touch(qs, q);
 	op_append(qs, b, &op, bytes);
-	return 0;
+	return chunk_when_due(qs, b);
 }
 
 int
@@ -255,7 +281,7 @@ branch_add_dequeue(struct qspace *qs, struct branch *b, struct queue *q, const s
 	queue_touch(qs, q);
 	window_remove(q, k, v->flags & OV_CORRID ? m->corrid : NULL);
 	op_append(qs, b, &op, sizeof *op.h);
-	return 0;
+	return chunk_when_due(qs, b);
 }
 
 /* --- life --- */

@@ -14,17 +14,16 @@ enum { ERRORQ_WAIT_MAX = 60 };
 static const struct wire_why doomed = { .error = TPEABORT, .text = "the transaction could only be rolled back" };
 static const struct place in_order = { .delayed = false };
 
-static int	/* Its record on disk, if it has one, goes; from here on nobody finds it. */
+int
 branch_gone(struct qspace *qs, struct branch *b)
 {
 	int rc = 0;
 
-	if (b->state != BR_ACTIVE) {
+	if (b->recorded) {
 		keep_changed(qs);
 		rc = table_del(qs, T_BRANCHES, false, b->id.gtrid, b->id.len);
 	}
-	HASH_DELETE(hh, qs->branches, b);
-	b->ended = true;
+	branch_unhash(qs, b);
 	return rc == DB_NOTFOUND ? 0 : rc;	/* nothing of it was persistent, in a space of an earlier version */
 }
 
@@ -48,17 +47,21 @@ op_is_persistent(const struct op *op)
 static bool	/* The prepared record owns its body in parts; until then, and in memory, nobody does. */
 op_owns_parts(const struct branch *b, const struct op *op)
 {
-	return b->state == BR_PREPARED && op_is_persistent(op);
+	return b->owned && op_is_persistent(op);
 }
 
 static int	/* The message of an enqueue is not to be. */
 enqueue_forget(struct qspace *qs, struct branch *b, struct op *op)
 {
+	int rc;
+
 	used_add(qs, &op->m->v, -1);
+	if (op->m->stored && (rc = heap_del(qs, false, op->m->v.rid, store_weight(&op->m->v))) != 0 && rc != DB_NOTFOUND)
+		return rc;
 	return op->m->parts != 0 && op_owns_parts(b, op) ? parts_disown(qs, false, op->m->parts) : 0;
 }
 
-static int
+int
 op_commit(struct qspace *qs, struct branch *b, struct op *op, int64_t now)
 {
 	int rc;
@@ -72,9 +75,14 @@ op_commit(struct qspace *qs, struct branch *b, struct op *op, int64_t now)
 		qs->batch.dequeues++;
 		return 0;
 	}
-	op->q->n.pending--;
-	if (op->m->v.expires_us != 0 && op->m->v.expires_us <= now)	/* expired while it waited */
+	if (op->m->v.expires_us != 0 && op->m->v.expires_us <= now) {	/* expired while it waited */
+		op->q->n.pending--;
 		return enqueue_forget(qs, b, op);
+	}
+	if (!branch_is_ending(b))
+		op->q->n.pending--;
+	else if ((rc = op_hide(qs, b, op)) != 0)
+		return batch_dead(qs, rc);
 	if ((rc = store_put(qs, op->q, op->m, now)) == 0 && op->m->parts != 0 && !op_owns_parts(b, op))
 		rc = parts_own(qs, op->m->v.flags & OV_NP, op->m->parts);
 	return rc;
@@ -100,7 +108,32 @@ branch_doomed(struct qspace *qs, struct branch *b)
 {
 	int rc = qspace_branch_rollback_because(qs, b, &doomed);
 
-	return rc != 0 ? rc : QMEABORTED;
+	return rc != 0 && rc != QSPACE_AGAIN ? rc : QMEABORTED;
+}
+
+/* --- a large one: it is decided here, and carried out by branch_step.c --- */
+
+static int
+large_end(struct qspace *qs, struct branch *b, enum branch_state how)
+{
+	int rc;
+
+	branch_touch(qs, b);
+	keep_changed(qs);
+	if (how == BR_COMMITTING && ((rc = chunk_write(qs, b)) != 0 || (rc = branch_own_parts(qs, b)) != 0))
+		return rc;
+	branch_enter(b, how);
+	branch_begins_to_end(qs, b);
+	b->recorded |= how == BR_COMMITTING;
+	if (b->recorded && (rc = branch_write(qs, b)) != 0)
+		return rc;
+	return QSPACE_AGAIN;
+}
+
+static bool	/* an administrator has ended it, or is about to */
+is_by_hand(const struct branch *b)
+{
+	return branch_is_heuristic(b) || (branch_is_ending(b) && b->by_hand);
 }
 
 int
@@ -110,10 +143,14 @@ qspace_branch_commit(struct qspace *qs, struct branch *b)
 
 	if (qs->batch.rc != 0)
 		return qs->batch.rc;
-	if (branch_is_heuristic(b))
+	if (is_by_hand(b))
 		return QMEPROTO;
-	if (b->doomed)
+	if (b->state == BR_COMMITTING)
+		return QSPACE_AGAIN;
+	if (b->doomed || b->state == BR_ROLLING_BACK)
 		return branch_doomed(qs, b);
+	if (branch_is_large(b))
+		return large_end(qs, b, BR_COMMITTING);
 	return (rc = ops_commit(qs, b)) != 0 ? rc : branch_end(qs, b, BR_COMMITTED);
 }
 
@@ -139,7 +176,7 @@ retries_spent(struct qspace *qs, struct op *op, struct oval *v, const struct wir
 	return store_retry(qs, &op->h->key, v);
 }
 
-static int
+int
 op_rollback(struct qspace *qs, struct branch *b, struct op *op, const struct wire_why *why, int64_t now)
 {
 	struct held *h = op->h;
@@ -170,23 +207,28 @@ op_rollback(struct qspace *qs, struct branch *b, struct op *op, const struct wir
 	return store_retry(qs, &h->key, &v);
 }
 
-static int
-ops_rollback(struct qspace *qs, struct branch *b, const struct wire_why *because)
+static void
+why_set_for(struct branch *b, const struct wire_why *because)
 {
-	struct wire_why why = { .text = "transaction rolled back" };
+	b->why = (struct wire_why){ .text = "transaction rolled back" };
+	if (because == NULL)
+		return;
+	b->why = *because;
+	for (char *c = b->why.text; *c != '\0'; c++)	/* a peer's words, which end in the log */
+		if (!isprint((unsigned char)*c))
+			*c = '?';
+}
+
+static int
+ops_rollback(struct qspace *qs, struct branch *b)
+{
 	int64_t now = clock_now_us();
 	int rc;
 
-	if (because != NULL) {
-		why = *because;
-		for (char *c = why.text; *c != '\0'; c++)	/* a peer's words, which end in the log */
-			if (!isprint((unsigned char)*c))
-				*c = '?';
-	}
 	branch_touch(qs, b);
 	threshold_branch(qs, true);
 	for (size_t i = 0; i < b->n; i++)
-		if ((rc = op_rollback(qs, b, &b->op[i], &why, now)) != 0)
+		if ((rc = op_rollback(qs, b, &b->op[i], &b->why, now)) != 0)
 			return rc;
 	threshold_branch(qs, false);
 	return 0;
@@ -199,9 +241,14 @@ qspace_branch_rollback_because(struct qspace *qs, struct branch *b, const struct
 
 	if (qs->batch.rc != 0)
 		return qs->batch.rc;
-	if (branch_is_heuristic(b))
+	if (is_by_hand(b) || b->state == BR_COMMITTING)
 		return QMEPROTO;
-	return (rc = ops_rollback(qs, b, because)) != 0 ? rc : branch_end(qs, b, BR_ABORTED);
+	if (b->state == BR_ROLLING_BACK)
+		return QSPACE_AGAIN;
+	why_set_for(b, because);
+	if (branch_is_large(b))
+		return large_end(qs, b, BR_ROLLING_BACK);
+	return (rc = ops_rollback(qs, b)) != 0 ? rc : branch_end(qs, b, BR_ABORTED);
 }
 
 int
@@ -219,7 +266,7 @@ branch_expire(struct qspace *qs, int64_t mono, int max)
 
 	while (n < max && (d = due_first(&qs->due_branches)) != NULL && d->us <= mono) {
 		struct branch *b = (struct branch *)((char *)d - offsetof(struct branch, due));
-		if ((rc = qspace_branch_rollback_because(qs, b, &late)) != 0)
+		if ((rc = qspace_branch_rollback_because(qs, b, &late)) != 0 && rc != QSPACE_AGAIN)
 			return rc;
 		n++;
 	}
@@ -228,7 +275,7 @@ branch_expire(struct qspace *qs, int64_t mono, int max)
 
 /* --- by hand --- */
 
-static const struct wire_why by_hand = { .error = TPEABORT, .text = "rolled back by an administrator" };
+static const struct wire_why administrator = { .error = TPEABORT, .text = "rolled back by an administrator" };
 
 /* The record of the outcome takes the place of the prepared one, on disk too; of those there are no more than the space has
  * transactions. */
@@ -245,13 +292,18 @@ qspace_branch_by_hand(struct qspace *qs, struct branch *b, bool commit)
 		space_say_full(qs, FULL_TRANS);
 		return QMENOSPACE;
 	}
-	if ((rc = commit ? ops_commit(qs, b) : ops_rollback(qs, b, &by_hand)) != 0)
+	why_set_for(b, &administrator);
+	branch_touch(qs, b);
+	b->by_hand = true;
+	qs->used.heuristics++;
+	if (branch_is_large(b))
+		return large_end(qs, b, commit ? BR_COMMITTING : BR_ROLLING_BACK);
+	if ((rc = commit ? ops_commit(qs, b) : ops_rollback(qs, b)) != 0)
 		return rc;
 	keep_changed(qs);
 	branch_enter(b, commit ? BR_HEUR_COMMITTED : BR_HEUR_ROLLED_BACK);
 	b->emptied = true;
 	qs->used.branch_bytes -= (int64_t)b->bytes;
-	qs->used.heuristics++;
 	return branch_write(qs, b);
 }
 
@@ -269,29 +321,34 @@ qspace_branch_forget(struct qspace *qs, struct branch *b)
 
 /* --- after the batch --- */
 
-static void	/* What it held is let go, and offered where it came back. */
-ops_done(struct qspace *qs, struct branch *b)
+void	/* and it is offered where it came back */
+op_let_go(struct qspace *qs, struct op *op)
 {
-	for (size_t i = 0; i < b->n; i++) {
-		struct op *op = &b->op[i];
-		struct held *h = op->h;
-		if (op->kind != OP_DEQUEUE)
-			continue;
-		op->q->n.held--;
-		if (op->fate != FATE_BACK)
-			continue;
-		window_insert(qs, op->q, &h->key, &op->after, h->v.flags & OV_CORRID ? h->corrid : NULL);
-		batch_event(qs, op->q, h->msgid, h->v.flags & OV_CORRID ? h->corrid : NULL);
-	}
+	const struct held *h = op->h;
+
+	op->q->n.held--;
+	if (op->fate != FATE_BACK)
+		return;
+	window_insert(qs, op->q, &h->key, &op->after, h->v.flags & OV_CORRID ? h->corrid : NULL);
+	batch_event(qs, op->q, h->msgid, h->v.flags & OV_CORRID ? h->corrid : NULL);
 }
 
 void
 branch_after_commit(struct qspace *qs, struct branch *b)
 {
 	b->begun = false;
+	if (branch_is_large(b)) {
+		chunks_after_commit(qs, b);
+		if (b->listed)
+			steps_after_commit(qs, b);
+		b->emptied = false;
+		return;
+	}
 	if (!b->ended && !b->emptied)
 		return;
-	ops_done(qs, b);
+	for (size_t i = 0; i < b->n; i++)
+		if (b->op[i].kind == OP_DEQUEUE)
+			op_let_go(qs, &b->op[i]);
 	if (b->ended) {
 		branch_free(qs, b);
 		return;
@@ -303,16 +360,30 @@ branch_after_commit(struct qspace *qs, struct branch *b)
 void
 branch_after_abort(struct qspace *qs, struct branch *b)
 {
-	while (b->n > b->saved_n) {
+	while (b->n > b->saved.n) {
 		struct op *op = &b->op[--b->n];
 		if (op->kind == OP_DEQUEUE)
 			batch_event(qs, op->q, op->h->msgid, op->h->v.flags & OV_CORRID ? op->h->corrid : NULL);
 		op_free(qs, op);
 	}
-	b->bytes = b->saved_bytes;
-	b->state = b->saved_state;
+	chunks_after_abort(b);
+	steps_after_abort(qs, b);
+	b->bytes = b->saved.bytes;
+	b->cost = b->saved.cost;
+	b->n_stored = b->saved.n_stored;
+	b->unsaved = b->saved.unsaved;
+	b->done = b->saved.done;
+	b->state = b->saved.state;
+	b->recorded = b->saved.recorded;
+	b->owned = b->saved.owned;
+	b->by_hand = b->saved.by_hand;
+	b->number = b->saved.number;
+	b->chunks = b->saved.chunks;
+	b->applied = b->saved.applied;
+	if (!branch_is_ending(b))
+		branch_leaves_ending(qs, b);
 	due_set(&qs->due_branches, &b->due, b->state == BR_ACTIVE && !b->closed ? b->until_us : NEVER);
-	memcpy(b->coordinator, b->saved_coordinator, sizeof b->coordinator);
+	memcpy(b->coordinator, b->saved.coordinator, sizeof b->coordinator);
 	b->emptied = false;
 	if (b->ended) {
 		b->ended = false;

@@ -12,7 +12,7 @@
 static bool
 is_memory_op(const struct branch *b, size_t i)
 {
-	return b->state == BR_PREPARED && !op_is_persistent(&b->op[i]);
+	return (b->state == BR_PREPARED || b->state == BR_COMMITTING) && i >= b->done && !op_is_persistent(&b->op[i]);
 }
 
 bool
@@ -71,7 +71,7 @@ branch_restore_memory_op(struct qspace *qs, const uint8_t *p, size_t n)
 	if (id.len > QSPACE_GTRID_MAX)
 		return QMESYSTEM;
 	rd_copy(&r, id.gtrid, id.len);
-	if (r.bad || (b = qspace_branch_find(qs, &id)) == NULL || b->state != BR_PREPARED)
+	if (r.bad || (b = qspace_branch_find(qs, &id)) == NULL || (b->state != BR_PREPARED && b->state != BR_COMMITTING))
 		return QMESYSTEM;
 	branch_touch(qs, b);
 	if ((rc = op_load(qs, b, &r)) != 0)
@@ -114,13 +114,15 @@ static void	/* Count again what it holds; non-persistent messages that it held m
 branch_recount(struct qspace *qs, struct branch *b, bool np_gone)
 {
 	struct op *op = b->op;
-	size_t n = b->n;
+	size_t n = b->n, n_stored = b->n_stored;
 
-	b->n = b->bytes = 0;
+	b->n = b->bytes = b->cost = b->unsaved = 0;
 	for (size_t i = 0; i < n; i++) {
 		struct op o = op[i];
+		if (i == n_stored)
+			b->n_stored = b->n;
 		if (o.kind == OP_DEQUEUE) {
-			HASH_DELETE(hh, qs->held, o.h);	// NOLINT: inside uthash
+			HASH_DELETE(hh, qs->held, o.h);	// NOLINT: inside uthash; it is added again
 			if (np_gone && !op_is_persistent(&o)) {
 				free(o.h);
 				continue;
@@ -150,6 +152,7 @@ state_on_disk(struct qspace *qs, struct branch *b, enum branch_state *s)
 		rc = env_error(qs, T_BRANCHES, "a prepared transaction cannot be read", EINVAL);
 	else {
 		*s = h.state;
+		b->recorded = b->owned = true;
 		memcpy(b->coordinator, h.coordinator, sizeof b->coordinator);
 	}
 	free(v);
@@ -165,10 +168,10 @@ is_over(struct qspace *qs, struct branch *b)
 	if (rc != 0)
 		return rc;
 	if (s == BR_ACTIVE)
-		return b->state == BR_ACTIVE ? was_committed(qs, b) : 1;
+		return b->state != BR_ACTIVE ? 1 : branch_is_large(b) ? 0 : was_committed(qs, b);
 	if (b->state == BR_ACTIVE && s == BR_PREPARED)
 		branch_enter(b, BR_PREPARED);
-	return b->state != s || s != BR_PREPARED;
+	return b->state != s || s != BR_PREPARED;	/* what ends by and by goes on where the disk is */
 }
 
 int
@@ -177,6 +180,7 @@ branch_reload_all(struct qspace *qs, bool np_gone)
 	struct branch *b, *next;
 	int over;
 
+	qs->sweep = true;
 	for (b = qs->branches; b != NULL; b = next) {
 		next = b->hh.next;
 		if ((over = is_over(qs, b)) < 0)

@@ -22,6 +22,7 @@ static const struct { const char *name; DBTYPE type; } tables[N_TABLES] = {
 	[T_QUEUES]    = { "queues",    DB_BTREE },
 	[T_SPACE]     = { "space",     DB_BTREE },
 	[T_BRANCHES]  = { "branches",  DB_BTREE },
+	[T_OPERATIONS] = { "operations", DB_BTREE },
 	[T_DECISIONS] = { "decisions", DB_BTREE },
 };
 enum { LOG_BUFFER = 4 << 20, SAY_A_SECOND = 12, NUMBER_AT = 8 };	/* NUMBER_AT: of a page, its own */
@@ -309,8 +310,9 @@ env_open(struct qspace *qs, bool create, struct log_end *end)
 	if (!create && (rc = log_check_end(qs)) != 0)
 		return rc;
 	for (int t = 0; t < N_TABLES; t++)
-		/* A table that is lost is not made anew; that of the parts is new in version 2. */
-		if ((rc = table_open(qs, t, false, create || (t == T_PARTS && qs->disk_version == 1))) != 0)
+		/* A table that is lost is not made anew; some came with a later version. */
+		if ((rc = table_open(qs, t, false, create || (t == T_PARTS && qs->disk_version < 2) ||
+		    (t == T_OPERATIONS && qs->disk_version < 3))) != 0)
 			return rc;
 	if (env->np_e == NULL && qs->params.nonpersistent_bytes > 0 && (rc = env_np_open(qs)) != 0)
 		return rc;

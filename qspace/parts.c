@@ -388,8 +388,7 @@ fetch_touch(struct fetch *f)
 static void	/* nobody holds it any more; it may be there still */
 hold_end(struct qspace *qs, struct fetch *f)
 {
-	HASH_DELETE(hh, qs->held, f->h);	// NOLINT: inside uthash
-	free(f->h);
+	hold_release(qs, f->h);
 	f->h = NULL;
 }
 
@@ -441,7 +440,7 @@ fetch_hold(struct fetch *f, struct queue *q, const struct okey *k, const struct 
 	memcpy(h->corrid, f->head.corrid, TMCORRIDLEN);
 	queue_touch(qs, q);
 	window_remove(q, k, v->flags & OV_CORRID ? h->corrid : NULL);
-	HASH_ADD(hh, qs->held, seq, sizeof h->seq, h);
+	held_add(qs, h);
 	q->n.held++;
 	f->h = h;
 	return 0;

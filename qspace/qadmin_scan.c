@@ -111,7 +111,7 @@ static int
 scan_one(struct qspace *qs, struct queue *q, const struct source *s, enum table t,
     int (*fn)(void *, const struct scanned_msg *), void *arg, int *stop)
 {
-	struct held *held;
+	const struct held *held;
 	struct qrecord r;
 	struct okey key;
 	struct oval v;
@@ -122,7 +122,8 @@ scan_one(struct qspace *qs, struct queue *q, const struct source *s, enum table 
 		return rc;
 	if (item.at.delayed)
 		r.m.available_us = item.at.available_us;
-	HASH_FIND(hh, qs->held, &v.seq, sizeof v.seq, held);
+	if ((held = held_find(qs, v.seq)) != NULL && held->hides)
+		return 0;
 	item.held = held != NULL;
 	item.holder = held != NULL && held->b != NULL ? &held->b->id : NULL;
 	*stop = fn(arg, &item);

@@ -275,9 +275,10 @@ end_branch(struct qspace *qs, struct branch *b, enum by_hand how)
 {
 	static const struct wire_why why = { .error = TPEABORT, .text = "rolled back by an administrator" };
 
-	if (how == FORGET)
-		return qspace_branch_forget(qs, b);
-	return b->state == BR_ACTIVE ? qspace_branch_rollback_because(qs, b, &why) : qspace_branch_by_hand(qs, b, how == COMMIT);
+	int rc = how == FORGET ? qspace_branch_forget(qs, b) :
+	    b->state == BR_ACTIVE ? qspace_branch_rollback_because(qs, b, &why) : qspace_branch_by_hand(qs, b, how == COMMIT);
+
+	return rc == QSPACE_AGAIN ? 0 : rc;	/* a large one: it is decided, and the rest follows by itself */
 }
 
 /* A decision is to commit; only what it is kept for can be given up. */

@@ -377,13 +377,41 @@ corrid_window_min(struct qspace *qs, struct corrid_window *c, int *rc)
 	return least_of(qs, c->q, &c->w, c->corrid, rc);
 }
 
-bool
-is_held(const struct qspace *qs, uint64_t seq)
+const struct held *
+held_find(const struct qspace *qs, uint64_t seq)
 {
 	struct held *h;
 
 	if (qs->held == NULL)
-		return false;
+		return NULL;
 	HASH_FIND(hh, qs->held, &seq, sizeof seq, h);
-	return h != NULL;
+	return h == NULL || (h->b != NULL && h->b->over) ? NULL : h;
+}
+
+bool
+is_held(const struct qspace *qs, uint64_t seq)
+{
+	return held_find(qs, seq) != NULL;
+}
+
+void
+held_add(struct qspace *qs, struct held *h)
+{
+	struct held *old = NULL;
+
+	if (qs->releasing != NULL)
+		HASH_FIND(hh, qs->held, &h->seq, sizeof h->seq, old);
+	if (old != NULL) {
+		HASH_DELETE(hh, qs->held, old);	// NOLINT: inside uthash
+		old->unlisted = true;
+	}
+	HASH_ADD(hh, qs->held, seq, sizeof h->seq, h);
+}
+
+void
+hold_release(struct qspace *qs, struct held *h)
+{
+	if (!h->unlisted)
+		HASH_DELETE(hh, qs->held, h);	// NOLINT: inside uthash
+	free(h);
 }

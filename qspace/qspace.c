@@ -382,7 +382,7 @@ space_load_all(struct qspace *qs, char **why)
 		return rc;
 	if ((rc = queue_load_all(qs)) != 0)
 		return rc;
-	qs->parts.to_free = true;	/* what was under way when the last owner ended */
+	qs->parts.to_free = qs->sweep = true;	/* what was under way when the last owner ended */
 	if ((rc = branch_load_all(qs)) != 0)
 		return rc;
 	return keep_load(qs);
@@ -533,6 +533,8 @@ space_reopen(struct qspace *qs)
 		keep_changed(qs);
 	memset(qs->expired_to, 0, sizeof qs->expired_to);
 	qs->next_event = qs->next_expiry = 0;
+	while (qs->releasing != NULL)
+		branches_release(qs);
 	if ((rc = queue_reload_all(qs)) != 0 || (rc = branch_reload_all(qs, np_gone)) != 0 ||
 	    (rc = parts_reload(qs, np_gone)) != 0) {
 		qs->env.panicked = true;

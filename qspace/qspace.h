@@ -197,9 +197,12 @@ void qspace_fetch_drop(struct fetch *f);			/* NULL is fine */
  *      v                   | decided: roll back
  *   ABORTED <--------------'
  *
- * PREPARED outlives a crash: in doubt until its coordinator, or an administrator, ends it.  So do the heuristic ones.
+ * A branch of many operations is COMMITTING or ROLLING_BACK on its way to each of the four ends: decided, and carried out over several
+ * batches.  PREPARED outlives a crash: in doubt until its coordinator, or an administrator, ends it.  So do the heuristic ones, and one
+ * that is on its way (not an active one that was being rolled back: that is ABORTED by the crash).
  */
-enum branch_state { BR_ACTIVE, BR_PREPARED, BR_COMMITTED, BR_ABORTED, BR_HEUR_COMMITTED, BR_HEUR_ROLLED_BACK };
+enum branch_state { BR_ACTIVE, BR_PREPARED, BR_COMMITTING, BR_ROLLING_BACK, BR_COMMITTED, BR_ABORTED, BR_HEUR_COMMITTED,
+	BR_HEUR_ROLLED_BACK };
 struct branch_id { uint8_t len; uint8_t gtrid[QSPACE_GTRID_MAX]; };
 struct branch *qspace_branch_find(struct qspace *qs, const struct branch_id *id);	/* NULL: none */
 /* QMENOSPACE: the space's transaction limit.  deadline_us: wall clock; 0 none.  What counts is how far away that is now: setting the
@@ -215,7 +218,14 @@ void qspace_branch_set_owner(struct branch *b, const char *who);
  * rolls it back.  Only of an active one; a batch's abort does not take it back.
  */
 void qspace_branch_close(struct branch *b);
-/* Applies all operations in the batch; the branch is gone once the batch committed.  QMEABORTED: it was doomed, and is rolled back. */
+/*
+ * Applies all operations in the batch; the branch is gone once the batch committed.  QMEABORTED: it was doomed, and is rolled back.
+ * QSPACE_AGAIN: a large branch (some hundred operations).  Its outcome is decided by this batch, as durably, and its state is
+ * BR_COMMITTING (a decision record belongs into this batch too); but others see it only when a number of later batches have carried
+ * it out.  qspace_tick() does that, and the next owner after a crash.  It is done once qspace_branch_find() finds it no more, which it
+ * does not from within the last batch on.  Rollback and by hand answer QSPACE_AGAIN likewise (BR_ROLLING_BACK; what is found at the
+ * end of by hand is the heuristic branch).  Prepare is always done in its batch.
+ */
 int qspace_branch_commit(struct qspace *qs, struct branch *b);
 /*
  * Messages return to their place (retry count, delay, error queue: durable, in the batch).  `why` goes with those whose
@@ -230,7 +240,10 @@ int qspace_branch_rollback_because(struct qspace *qs, struct branch *b, const st
 enum { QSPACE_READ_ONLY = -104 };
 int qspace_branch_prepare(struct qspace *qs, struct branch *b, const char *coordinator);
 const char *qspace_branch_coordinator(const struct branch *b);
-/* An administrator ends a prepared one: committed or rolled back, and remembered as such, in the batch.  QMENOSPACE: no room to. */
+/*
+ * An administrator ends a prepared one: committed or rolled back, and remembered as such, in the batch (or QSPACE_AGAIN).  The record
+ * takes no place among the space's transactions; of such records there are no more than that limit.  QMENOSPACE: there are.
+ */
 int qspace_branch_by_hand(struct qspace *qs, struct branch *b, bool commit);
 int qspace_branch_forget(struct qspace *qs, struct branch *b);	/* a heuristic one, in the batch.  QMEPROTO: it is none */
 struct branch_info {

@@ -114,6 +114,8 @@ struct held {
 	struct okey key;
 	struct oval v;
 	uint8_t msgid[TMMSGIDLEN], corrid[TMCORRIDLEN];
+	bool hides;		/* a message of a branch that is being committed: it is there, and not to be seen yet */
+	bool unlisted;		/* its branch is over, and somebody else holds the message */
 	UT_hash_handle hh;
 };
 /* corrid NULL: the message has none. */
@@ -127,11 +129,14 @@ struct corrid_window *corrid_window_find(struct qspace *qs, struct queue *q, con
 struct corrid_window *corrid_window_new(struct qspace *qs, struct queue *q, const uint8_t *corrid); /* no memory: NULL */
 const struct went *corrid_window_min(struct qspace *qs, struct corrid_window *c, int *rc);
 bool is_held(const struct qspace *qs, uint64_t seq);
+const struct held *held_find(const struct qspace *qs, uint64_t seq);	/* or NULL */
+void held_add(struct qspace *qs, struct held *h);
+void hold_release(struct qspace *qs, struct held *h);	/* frees it */
 
 /* --- env.c: Berkeley DB --- */
 
 enum table { T_ORDER, T_DELAYED, T_EXPIRY, T_CORRID, T_ALIAS, T_PARTS, N_MESSAGE_TABLES,
-	T_QUEUES = N_MESSAGE_TABLES, T_SPACE, T_BRANCHES, T_DECISIONS, N_TABLES,
+	T_QUEUES = N_MESSAGE_TABLES, T_SPACE, T_BRANCHES, T_OPERATIONS, T_DECISIONS, N_TABLES,
 	T_MESSAGES };		/* segment.c has it; a name for log lines */
 struct keeper;
 struct segment;
@@ -279,10 +284,12 @@ int spare_make(const char *dir, int number, size_t bytes, const atomic_bool *sto
 
 /* --- queue.c --- */
 
+struct hidden { int64_t messages, bytes, pages, np_messages, np_bytes; };	/* of branches that are being committed */
 struct counters {
 	int64_t messages, bytes, pages, np_messages, np_bytes;	/* committed */
 	int64_t held, delayed, np_delayed,
 	    pending; /* delayed: np_delayed among them; pending: enqueued by branches that have not ended */
+	struct hidden hidden;					/* of those above */
 	int64_t next_due;
 	uint8_t armed, np_armed;				/* enum threshold_state */
 };
@@ -324,9 +331,11 @@ struct newmsg {
 	const uint8_t *rec;
 	size_t rec_len;
 	uint64_t parts;		/* as in struct qrecord */
+	bool stored;		/* its record is written, at v.rid, and nothing leads to it yet */
 };
 struct place { bool delayed; int64_t available_us; };	/* where a stored message is: order, or delayed until then */
 struct taken { struct okey key; struct oval v; uint32_t queue; size_t rec_len; uint8_t rec[]; };	/* behind a struct qmsg */
+uint32_t store_weight(const struct oval *v);	/* of its record: a body in parts is counted with them */
 int store_put(struct qspace *qs, struct queue *q, struct newmsg *m, int64_t now);
 int store_remove(struct qspace *qs, struct queue *q, const struct okey *k, const struct oval *v, const struct place *at,
     const uint8_t *corrid);	/* corrid NULL: read from the record when needed */
@@ -399,7 +408,7 @@ int message_make(struct qspace *qs, struct branch *b, struct queue *q, const str
 int message_locate(struct qspace *qs, struct queue *q, const struct msgid_parts *id, struct okey *k, struct oval *v,
     struct place *at);
 
-/* --- branch.c, branch_end.c, branch_disk.c, branch_keep.c --- */
+/* --- branch*.c --- */
 
 enum op_kind { OP_ENQUEUE = 1, OP_DEQUEUE = 2 };
 enum fate { FATE_HELD, FATE_BACK, FATE_GONE };	/* of a dequeued message, once its branch has ended */
@@ -410,8 +419,10 @@ struct op {
 	struct held *h;		/* dequeue */
 	bool pinned;		/* enqueue: its body in parts is kept from being freed by us */
 	enum fate fate;
+	uint32_t chunk;		/* of a large branch: where it is on disk */
 	struct oval after;	/* FATE_BACK */
 };
+struct hidden_sum { struct queue *q; struct hidden n; };
 struct branch {
 	struct branch_id id;
 	struct qspace *qs;
@@ -422,14 +433,33 @@ struct branch {
 	int64_t until_us;		/* the deadline, clock_mono_us(); NEVER */
 	struct due due;			/* at until_us, while it is active */
 	struct op *op; size_t n, cap;
-	size_t bytes;
+	size_t bytes;		/* of memory */
+	size_t cost;		/* what counts against the limit of its list */
+	bool recorded, owned;	/* it has a record in `branches`; which owns the bodies in parts of its messages to come */
+	bool by_hand;		/* an administrator ends it */
+	/* A large one (branch_chunk.c, branch_step.c): */
+	uint64_t number;	/* not 0: its first n_stored operations are in so many chunks under this number */
+	uint32_t chunks, applied;	/* applied: chunks that are carried out */
+	size_t n_stored, unsaved, done;	/* unsaved: bytes of the records behind n_stored; done: operations carried out */
+	struct hidden_sum *hidden; size_t n_hidden;
+	struct wire_why why;
+	bool listed, releasing, over;
+	struct branch *end_prev, *end_next;
 	uint64_t batch;		/* the batch that saved these: */
-	size_t saved_n, saved_bytes; enum branch_state saved_state; char saved_coordinator[WIRE_GROUP];
+	struct {
+		size_t n, bytes, cost, n_stored, unsaved, done;
+		enum branch_state state;
+		char coordinator[WIRE_GROUP];
+		bool recorded, owned, by_hand;
+		uint64_t number;
+		uint32_t chunks, applied;
+	} saved;
 	bool begun, ended;	/* in this batch */
 	bool emptied;		/* in this batch: its operations were carried out, and its record stays */
 	struct branch *touched_next;
 	UT_hash_handle hh;
 };
+extern int64_t branch_bytes_max;		/* tests lower it */
 int branch_check(const struct branch *b);	/* 0, QMEABORTED or QMEPROTO */
 /* The message of this identifier that the branch itself has enqueued on q, or NULL. */
 const struct newmsg *branch_enqueued(const struct branch *b, const struct queue *q, const uint8_t msgid[TMMSGIDLEN]);
@@ -447,6 +477,9 @@ bool branch_has_memory_ops(const struct qspace *qs);
 int branch_each_memory_op(struct qspace *qs, int (*fn)(void *arg, const uint8_t *p, size_t n), void *arg);	/* 0, or an errno */
 int branch_restore_memory_op(struct qspace *qs, const uint8_t *p, size_t n);
 int branch_expire(struct qspace *qs, int64_t mono, int max);	/* rolled back, or a QME code */
+int branches_step(struct qspace *qs, int64_t mono);	/* one chunk of a large one that ends: 1, 0 nothing to do, or a QME code */
+void branches_release(struct qspace *qs);	/* some holds of those that are over; after a commit */
+int chunks_sweep(struct qspace *qs);		/* one that is nobody's: 1, 0 there is none, or a QME code */
 
 /* --- batch.c --- */
 
@@ -505,6 +538,9 @@ struct qspace {
 	struct env env;
 	struct queue *queues, *by_name, *by_id;
 	struct branch *branches;
+	struct branch *ending, *releasing;	/* large ones: being carried out; over, with holds to be freed */
+	int64_t step_after_us;			/* clock_mono_us(); a step failed */
+	bool sweep;				/* chunks may be left of branches that are no more */
 	struct held *held;
 	struct corrid_window *corrid_windows; size_t n_corrid_windows;
 	uint64_t next_seq, seq_limit;

@@ -268,6 +268,7 @@ queue_reload_all(struct qspace *qs)
 		if (rc != 0 || counters_decode(v, n, &q->n) != 0)
 			return env_error(qs, T_QUEUES, "counters of a queue cannot be read", rc != 0 ? rc : EINVAL);
 		q->n.held = q->n.pending = 0;
+		q->n.hidden = (struct hidden){ 0 };
 		q->n.np_messages = was.np_messages;
 		q->n.np_bytes = was.np_bytes;
 		q->n.np_delayed = was.np_delayed;
@@ -464,11 +465,11 @@ qspace_queue_get(struct qspace *qs, const char *name, struct queue_params *p, st
 	if (p != NULL)
 		*p = q->p;
 	if (st != NULL)
-		*st = (struct queue_stat){ .messages = q->n.messages,
-			.bytes = q->n.bytes,
-			.blocks = q->n.pages,
-			.np_messages = q->n.np_messages,
-			.np_bytes = q->n.np_bytes,
+		*st = (struct queue_stat){ .messages = q->n.messages - q->n.hidden.messages,
+			.bytes = q->n.bytes - q->n.hidden.bytes,
+			.blocks = q->n.pages - q->n.hidden.pages,
+			.np_messages = q->n.np_messages - q->n.hidden.np_messages,
+			.np_bytes = q->n.np_bytes - q->n.hidden.np_bytes,
 			.held = q->n.held,
 			.delayed = q->n.delayed };
 	return 0;

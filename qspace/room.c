@@ -102,6 +102,8 @@ tables_room(struct qspace *qs, int64_t ops)
 
 	for (int t = 0; t < N_TABLES && rc == 0; t++) {
 		env_file_name(file, sizeof file, t);
+		if (t >= N_MESSAGE_TABLES && ops > CREDIT)	/* nothing of each of them goes there */
+			ops = CREDIT;
 		rc = room_behind(qs, file, qs->env.db[0][t], TABLE_AHEAD + ops * ENTRY_BYTES, TABLE_CHUNK,
 		    &last, &qs->env.room.reserved[t]);
 		if (rc != 0 && table_has_holes(qs, t, last, ops))

@@ -144,7 +144,7 @@ order_put(struct qspace *qs, struct queue *q, const struct okey *k, const struct
 		be64(seq, v->seq);
 		rc = table_put(qs, T_CORRID, np, key, corrid_key(key, k, corrid), seq, sizeof seq);
 	}
-	if (rc == 0)
+	if (rc == 0 && !is_held(qs, v->seq))
 		window_insert(qs, q, k, v, v->flags & OV_CORRID ? corrid : NULL);
 	return rc;
 }
@@ -208,8 +208,8 @@ delayed_del(struct qspace *qs, struct queue *q, const struct oval *v, int64_t un
 
 /* --- whole messages --- */
 
-static uint32_t	/* of its record: a body in parts is counted with them */
-weight_of(const struct oval *v)
+uint32_t
+store_weight(const struct oval *v)
 {
 	return v->flags & OV_PARTS ? 0 : v->bytes;
 }
@@ -222,13 +222,13 @@ store_put(struct qspace *qs, struct queue *q, struct newmsg *m, int64_t now)
 	int rc;
 
 	queue_count(qs, q, &m->v, 1);
-	if ((rc = heap_add(qs, np, m->rec, m->rec_len, weight_of(&m->v), &m->v.rid)) != 0 ||
+	if ((!m->stored && (rc = heap_add(qs, np, m->rec, m->rec_len, store_weight(&m->v), &m->v.rid)) != 0) ||
 	    (rc = place_write(qs, &m->key, &m->v, &at)) != 0)
 		return rc;
 	qs->batch.enqueues++;
 	if (at.delayed)
 		return delayed_put(qs, q, &m->key, &m->v, m->available_us);
-	if ((rc = order_put(qs, q, &m->key, &m->v, m->corrid)) == 0)
+	if ((rc = order_put(qs, q, &m->key, &m->v, m->corrid)) == 0 && !is_held(qs, m->v.seq))
 		batch_event(qs, q, m->msgid, m->v.flags & OV_CORRID ? m->corrid : NULL);
 	return rc;
 }
@@ -261,7 +261,7 @@ head_read(struct qspace *qs, const struct queue *q, const struct oval *v, struct
 int
 store_read(struct qspace *qs, struct queue *q, const struct oval *v, struct qmsg **out, uint64_t *parts)
 {
-	size_t cap = weight_of(v) + (size_t)RECORD_HEAD_MAX, n;
+	size_t cap = store_weight(v) + (size_t)RECORD_HEAD_MAX, n;
 	struct taken *taken;
 	struct qrecord r;
 	struct qmsg *m;
@@ -361,7 +361,7 @@ unlink_message(struct qspace *qs, struct queue *q, const struct okey *k, const s
 		    (rc = table_del(qs, T_CORRID, np, key, corrid_key(key, k, corrid))) != 0 && rc != DB_NOTFOUND)
 			return rc;
 	}
-	if ((rc = heap_del(qs, np, v->rid, weight_of(v))) != 0)
+	if ((rc = heap_del(qs, np, v->rid, store_weight(v))) != 0)
 		return rc == DB_NOTFOUND ? record_damaged(qs, q, v) : rc;
 	if (v->expires_us != 0) {
 		expiry_key(key, v->expires_us, v->seq);

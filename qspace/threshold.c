@@ -18,24 +18,25 @@
 
 enum { AGAIN_US = 1000000 };	/* until what could not be run is tried again */
 
-static bool	/* use reaches the mark, or is above it */
+static bool	/* use, as others see it, reaches the mark, or is above it */
 is_at_least(const struct queue *q, bool np, const struct threshold *t, long mark, const struct qspace *qs, bool or_equal)
 {
 	const struct counters *n = &q->n;
+	const struct hidden *less = &n->hidden;
 	int64_t use, limit = mark;
 
 	switch (t->unit) {
 	case 'b':
-		use = np ? n->np_bytes : n->bytes;
+		use = np ? n->np_bytes - less->np_bytes : n->bytes - less->bytes;
 		break;
 	case 'B':
-		use = np ? (n->np_bytes + PAGE_BYTES - 1) / PAGE_BYTES : n->pages;
+		use = np ? (n->np_bytes - less->np_bytes + PAGE_BYTES - 1) / PAGE_BYTES : n->pages - less->pages;
 		break;
 	case 'm':
-		use = np ? n->np_messages : n->messages;
+		use = np ? n->np_messages - less->np_messages : n->messages - less->messages;
 		break;
 	default:		/* of the whole space, or of the memory: exact, for 0 % means empty */
-		use = 100 * (np ? n->np_bytes : n->pages);
+		use = 100 * (np ? n->np_bytes - less->np_bytes : n->pages - less->pages);
 		limit = mark * (np ? np_limit(qs) : qs->params.pages);
 		if (limit == 0 && mark > 0)
 			return false;

@@ -157,7 +157,7 @@ int64_t
 qspace_tick(struct qspace *qs, int64_t now)
 {
 	int64_t mono = clock_mono_us(), deadline;
-	int more;
+	int more, swept = 0, steps = 0;
 
 	if (qs->batch.rc != 0)
 		return threshold_next(qs, now, qs->next_event);
@@ -168,8 +168,9 @@ qspace_tick(struct qspace *qs, int64_t now)
 			return now + 1000000;	/* the batch is dead; its abort lets the next tick look again */
 		qs->next_event = due_next(&qs->due_queues) < qs->next_expiry ? due_next(&qs->due_queues) : qs->next_expiry;
 	}
-	if ((more = parts_tick(qs)) < 0)
+	if ((more = parts_tick(qs)) < 0 || (swept = chunks_sweep(qs)) < 0 || (steps = branches_step(qs, mono)) < 0)
 		return now + 1000000;
+	more |= swept | steps | (qs->releasing != NULL);
 	deadline = due_next(&qs->due_branches);
 	if (deadline != NEVER)
 		deadline += now - mono;

@@ -229,6 +229,37 @@ find_tx(struct given_space *g, const char *gtrid)
 	return qspace_branch_find(g->qs, &id);
 }
 
+static inline void
+tick(struct given_space *g)
+{
+	begin(g);
+	qspace_tick(g->qs, clock_now_us());
+	commit(g);
+}
+
+static inline bool	/* is a large branch on its way to its end? */
+is_ending(struct given_space *g)
+{
+	struct branch_info *all = NULL;
+	bool found = false;
+	size_t n = 0;
+
+	CU_ASSERT_EQUAL_FATAL(qspace_branch_list(g->qs, &all, &n), 0);
+	for (size_t i = 0; i < n; i++)
+		found |= all[i].state == BR_COMMITTING || all[i].state == BR_ROLLING_BACK;
+	free(all);
+	return found;
+}
+
+/* The code of what ended a branch; a large one is waited for. */
+static inline int
+tx_ended(struct given_space *g, int rc)
+{
+	while (rc == QSPACE_AGAIN && is_ending(g))
+		tick(g);
+	return rc == QSPACE_AGAIN ? 0 : rc;
+}
+
 static inline int
 tx_commit(struct given_space *g, struct branch *b)
 {
@@ -237,7 +268,7 @@ tx_commit(struct given_space *g, struct branch *b)
 	begin(g);
 	rc = qspace_branch_commit(g->qs, b);
 	commit(g);
-	return rc;
+	return tx_ended(g, rc);
 }
 
 static inline int
@@ -248,7 +279,7 @@ tx_roll_back(struct given_space *g, struct branch *b)
 	begin(g);
 	rc = qspace_branch_rollback(g->qs, b);
 	commit(g);
-	return rc;
+	return tx_ended(g, rc);
 }
 
 static inline int
@@ -270,15 +301,7 @@ by_hand(struct given_space *g, struct branch *b, bool commits)
 	begin(g);
 	rc = qspace_branch_by_hand(g->qs, b, commits);
 	commit(g);
-	return rc;
-}
-
-static inline void
-tick(struct given_space *g)
-{
-	begin(g);
-	qspace_tick(g->qs, clock_now_us());
-	commit(g);
+	return tx_ended(g, rc);
 }
 
 static inline struct queue_stat

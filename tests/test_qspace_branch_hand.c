@@ -202,9 +202,9 @@ a_closed_branch_is_left_alone(void)
 	CU_ASSERT_TRUE(info_of(g, "t1").closed);
 	CU_ASSERT_EQUAL(put_in(g, b, "orders", text("three"), NULL), QMEPROTO);
 	CU_ASSERT_EQUAL(take(g, b, "orders", NULL, &m), QMEPROTO);
-	clock_shift_us(2000000);
+	clock_pass_us(2000000);
 	tick(g);
-	clock_shift_us(-2000000);
+	clock_pass_us(-2000000);
 	CU_ASSERT_PTR_EQUAL(find_tx(g, "t1"), b);
 	CU_ASSERT_EQUAL(tx_commit(g, b), 0);
 	CU_ASSERT_STRING_EQUAL(next(g, "orders"), "one");

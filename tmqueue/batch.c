@@ -26,12 +26,17 @@ on_eligible(void *arg, const char *queue, const uint8_t *msgid, const uint8_t *c
 /* --- what coordinator and doubts need --- */
 
 static void	/* An answer that no batch holds back: what it rests on is on disk. */
-say(void *arg, const struct link_peer *to, uint64_t reqid, int error, int outcome)
+say(void *arg, const struct branch_id *id, const struct link_peer *to, uint64_t reqid, int error, int outcome)
 {
 	struct wire_txreply m = { .reqid = reqid, .error = error, .outcome = (uint8_t)outcome };
 	struct tmq *t = arg;
 	struct wr w = { 0 };
+	struct job *j;
 
+	if (tmq_is_ending(t, id) && (j = job_ending(&t->jobs, to, reqid, id, error, outcome)) != NULL) {
+		j->fresh = false;	/* what it rests on is on disk */
+		return;
+	}
 	wire_txreply_encode(&w, &m);
 	point(POINT_COMMIT_REPLY);
 	if (wr_ok(&w) && t->send(t->send_arg, to, w.p, w.len, NULL) != LINK_OK)

@@ -214,7 +214,7 @@ deal_new(struct coordinator *co, const struct branch_id *id, unsigned n)
 static void
 answer(struct deal *d, struct caller *c, int error, int outcome)
 {
-	d->co->voice.answer(d->co->voice.arg, &c->peer, c->reqid, error, outcome);
+	d->co->voice.answer(d->co->voice.arg, &d->id, &c->peer, c->reqid, error, outcome);
 	caller_free(d, c);
 }
 
@@ -647,7 +647,7 @@ work_commit(struct deal *d)
 	}
 	if (b != NULL && fatal(rc = qspace_branch_commit(co->qs, b)))
 		return rc;
-	if (rc == 0) {
+	if (rc == 0 || rc == QSPACE_AGAIN) {	/* again: a large one, which is decided by this batch */
 		txs_ended(co->txs, &d->id);
 		return 0;
 	}

@@ -21,7 +21,7 @@ struct coordinator;
 /* How a caller is answered; what it rests on is on disk. */
 struct coordinator_voice {
 	void *arg;
-	void (*answer)(void *arg, const struct link_peer *to, uint64_t reqid, int error, int outcome);
+	void (*answer)(void *arg, const struct branch_id *id, const struct link_peer *to, uint64_t reqid, int error, int outcome);
 };
 
 struct coordinator *coordinator_new(struct qspace *qs, struct txs *txs, struct letters *ls, const struct coordinator_voice *voice);

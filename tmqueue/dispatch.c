@@ -399,9 +399,27 @@ follow(struct tmq *t, const struct link_msg *m, const struct wire_txend *e, cons
 	return 0;
 }
 
+bool
+tmq_is_ending(const struct tmq *t, const struct branch_id *id)
+{
+	const struct branch *b = qspace_branch_find(t->qs, id);
+
+	return b != NULL && (qspace_branch_state(b) == BR_COMMITTING || qspace_branch_state(b) == BR_ROLLING_BACK);
+}
+
+static int
+answer_end(struct tmq *t, const struct link_peer *to, uint64_t reqid, const struct branch_id *id, int error, int outcome)
+{
+	if (tmq_is_ending(t, id))
+		return job_ending(&t->jobs, to, reqid, id, error, outcome) != NULL ? 0 : QMEOS;
+	reply_tx(&t->replies, to, reqid, error, outcome);
+	return 0;
+}
+
 static int
 txend(struct tmq *t, const struct link_msg *m)
 {
+	struct branch_id id;
 	struct tx_answer a;
 	struct wire_txend e;
 	bool later;
@@ -413,8 +431,8 @@ txend(struct tmq *t, const struct link_msg *m)
 		return rc;
 	if ((rc = follow(t, m, &e, &a)) != 0)
 		return rc;
-	reply_tx(&t->replies, &m->peer, e.reqid, a.error, a.outcome);
-	return 0;
+	id = tx_id(&e.tx);
+	return answer_end(t, &m->peer, e.reqid, &id, a.error, a.outcome);
 }
 
 static void
@@ -654,8 +672,13 @@ job_read(struct tmq *t, struct job *j, size_t bytes)
 int
 dispatch_job(struct tmq *t, struct job *j, size_t bytes)
 {
-	if (j->done)
+	if (j->done || (j->ending && tmq_is_ending(t, &j->branch)))
 		return 0;
+	if (j->ending) {
+		reply_tx(&t->replies, &j->peer, j->reqid, j->error, j->outcome);
+		job_done(j);
+		return 0;
+	}
 	if (j->spool != NULL)
 		return job_write(t, j, bytes);
 	return j->fetch != NULL ? job_read(t, j, bytes) : dequeue_again(t, j);
@@ -667,6 +690,9 @@ dispatch_job_failed(struct tmq *t, struct job *j, int rc)
 	struct branch *b;
 	struct verdict v = job_branch(t, j, &b);
 
-	answer_queue(t, &j->peer, j->reqid, j->in_tx, v.error == 0 ? verdict_of(rc, b) : v, NULL);
+	if (j->ending)			/* it is decided all the same */
+		reply_tx(&t->replies, &j->peer, j->reqid, j->error, j->outcome);
+	else
+		answer_queue(t, &j->peer, j->reqid, j->in_tx, v.error == 0 ? verdict_of(rc, b) : v, NULL);
 	job_done(j);
 }

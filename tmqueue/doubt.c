@@ -345,7 +345,7 @@ doubt_end(struct doubt *d)
 	if (b == NULL || qspace_branch_state(b) != BR_PREPARED)
 		return 0;
 	rc = d->commit ? qspace_branch_commit(qs, b) : qspace_branch_rollback_because(qs, b, &why);
-	if (rc == 0)
+	if (rc == 0 || rc == QSPACE_AGAIN)
 		txs_ended(d->ds->txs, &d->id);
 	return fatal(rc) ? rc : 0;		/* not ended: it is noticed after the commit, and asked about again */
 }

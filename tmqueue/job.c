@@ -66,6 +66,21 @@ job_again(struct jobs *js, struct link_msg *m, uint64_t reqid, const struct wire
 	return j;
 }
 
+struct job *
+job_ending(struct jobs *js, const struct link_peer *peer, uint64_t reqid, const struct branch_id *id, int error, int outcome)
+{
+	static const struct wire_tx none;
+	struct job *j = job_new(js, peer, reqid, &none);
+
+	if (j != NULL) {
+		j->ending = true;
+		j->branch = *id;
+		j->error = error;
+		j->outcome = outcome;
+	}
+	return j;
+}
+
 bool
 job_has_body(const struct job *j)
 {
@@ -76,7 +91,7 @@ struct job *
 job_of(const struct jobs *js, const struct link_peer *peer)
 {
 	for (struct job *j = js->all; j != NULL; j = j->next)
-		if ((!j->done || j->behind != NULL) && same_peer(&j->peer, peer))	/* done: the others go first */
+		if (!j->ending && (!j->done || j->behind != NULL) && same_peer(&j->peer, peer))	/* done: the others go first */
 			return j;
 	return NULL;
 }

@@ -1,6 +1,6 @@
 /*
  * job - requests that take several batches: a large body is written, or read, some of it in each; or many messages that
- * have expired, or are due, are moved out of the way of a dequeue.
+ * have expired, or are due, are moved out of the way of a dequeue; or the end of a large transaction is answered once others see it.
  *
  * What else the same client sends meanwhile is kept behind its job, so that its requests stay in their order; other
  * clients' go on.
@@ -29,6 +29,9 @@ struct job {
 	bool stored;			/* by the batch that runs */
 	char queue[WIRE_NAME];		/* fetch not NULL: a dequeue */
 	struct fetch *fetch;
+	bool ending;			/* the transaction's end is decided, and is carried out by the engine: */
+	struct branch_id branch;
+	int error, outcome;		/* what its caller hears then; what else comes from there does not wait for it */
 	/* job.c's own */
 	struct link_msg *src;		/* not NULL: added by the batch that runs, its frames are there */
 	bool fresh, done;
@@ -41,6 +44,7 @@ struct jobs { struct job *all; struct behind *ready; };
 struct job *job_enqueue(struct jobs *js, struct link_msg *m, const struct wire_enqueue *e, struct spool *sp);	/* NULL: no memory */
 struct job *job_dequeue(struct jobs *js, const struct link_peer *peer, const struct wire_dequeue *d, struct fetch *f);
 struct job *job_again(struct jobs *js, struct link_msg *m, uint64_t reqid, const struct wire_tx *tx);
+struct job *job_ending(struct jobs *js, const struct link_peer *peer, uint64_t reqid, const struct branch_id *id, int error, int outcome);
 bool job_has_body(const struct job *j);
 struct job *job_of(const struct jobs *js, const struct link_peer *peer);	/* behind which its next request is to wait; NULL: none */
 int job_put_behind(struct job *j, struct link_msg *m);	/* to be asked again when j is done; -1: no memory */

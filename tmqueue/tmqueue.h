@@ -74,6 +74,7 @@ void tmq_dismiss(struct tmq *t);	/* the end: answer all who wait; nothing is tak
  */
 int dispatch(struct tmq *t, struct link_msg *m);
 void dispatch_failed(struct tmq *t, const struct link_msg *m, int rc);	/* it failed in a batch of its own too: say so; no batch is open */
+bool tmq_is_ending(const struct tmq *t, const struct branch_id *id);	/* decided, and others do not see all of it yet (QSPACE_AGAIN) */
 bool tmq_serves(const struct tmq *t, const char *group);	/* this server serves the group's transactions */
 bool dispatch_is_admin(const struct link_msg *m);
 /* Try the waiting operation again.  0: answered, or it found nothing and cooled.  Else the batch is dead. */

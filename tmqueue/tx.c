@@ -272,7 +272,7 @@ commit(struct txs *t, struct branch *b, struct tx_answer *a)
 	*a = (struct tx_answer){ 0, WIRE_OUT_COMMITTED };
 	if (fatal(rc = qspace_branch_commit(t->qs, b)))
 		return rc;
-	if (rc != 0) {
+	if (rc != 0 && rc != QSPACE_AGAIN) {	/* again: a large one, which is decided */
 		*a = (struct tx_answer){ TPEABORT, WIRE_OUT_ROLLED_BACK };
 		/* Doomed ones were rolled back by the attempt; one that found no room is still there. */
 		if (rc != QMEABORTED && fatal(rc = qspace_branch_rollback_because(t->qs, b, &no_room)))
@@ -300,7 +300,7 @@ roll_back(struct txs *t, const struct wire_txend *m, struct branch *b, struct tx
 		return 0;
 	}
 	rc = qspace_branch_rollback_because(t->qs, b, told(m) ? &m->why : NULL);
-	*a = rc == 0 ? (struct tx_answer){ 0, WIRE_OUT_ROLLED_BACK } : (struct tx_answer){ TPESYSTEM, WIRE_OUT_NONE };
+	*a = rc == 0 || rc == QSPACE_AGAIN ? (struct tx_answer){ 0, WIRE_OUT_ROLLED_BACK } : (struct tx_answer){ TPESYSTEM, WIRE_OUT_NONE };
 	return fatal(rc) ? rc : 0;
 }
 
@@ -325,10 +325,10 @@ decided(struct txs *t, struct branch *b, struct tx_answer *a)
 	int rc = 0;
 
 	*a = (struct tx_answer){ TPEPROTO, WIRE_OUT_NONE };
-	if (qspace_branch_state(b) != BR_PREPARED)
+	if (qspace_branch_state(b) != BR_PREPARED && qspace_branch_state(b) != BR_COMMITTING)
 		return 0;
 	rc = qspace_branch_commit(t->qs, b);
-	*a = rc == 0 ? (struct tx_answer){ 0, WIRE_OUT_COMMITTED } : (struct tx_answer){ TPESYSTEM, WIRE_OUT_NONE };
+	*a = rc == 0 || rc == QSPACE_AGAIN ? (struct tx_answer){ 0, WIRE_OUT_COMMITTED } : (struct tx_answer){ TPESYSTEM, WIRE_OUT_NONE };
 	return fatal(rc) ? rc : 0;
 }
 
@@ -453,7 +453,8 @@ roll_back_alone(struct txs *t, const struct wire_txend *m, struct branch *b)
 {
 	qspace_branch_doom(b);
 	if (qspace_batch_begin(t->qs) == 0) {
-		if (qspace_branch_rollback_because(t->qs, b, told(m) ? &m->why : NULL) == 0 && qspace_batch_commit(t->qs) == 0)
+		int rc = qspace_branch_rollback_because(t->qs, b, told(m) ? &m->why : NULL);
+		if ((rc == 0 || rc == QSPACE_AGAIN) && qspace_batch_commit(t->qs) == 0)
 			return true;
 		qspace_batch_abort(t->qs);
 	}
