@@ -250,9 +250,9 @@ swap(struct slot *s, uint64_t from, uint64_t to)
 	return atomic_compare_exchange_strong_explicit(&s->word[W_OWNER], &from, to, memory_order_acq_rel, memory_order_relaxed);
 }
 
-/* The slot, being written, if it is in our hands; NULL: it is not, or there is no such slot. */
+/* Slot i if it is in our hands, where nobody else changes it while we live; NULL: it is not, or there is no such slot. */
 static struct slot *
-write_begin(struct gtt *g, unsigned i)
+slot_ours(struct gtt *g, unsigned i)
 {
 	struct slot *s = i < g->n ? &g->slot[i] : NULL;
 	uint64_t o;
@@ -260,9 +260,21 @@ write_begin(struct gtt *g, unsigned i)
 	if (s == NULL)
 		return NULL;
 	o = get(s, W_OWNER);
-	if ((o & ~UINT64_C(0xffffffff)) != g->owner || state_of(o) == GTT_FREE || (o & WRITING) ||
-	    !swap(s, o, owned(o, state_of(o), g->owner) | WRITING))
+	if ((o & ~UINT64_C(0xffffffff)) != g->owner || (o & WRITING) || state_of(o) == GTT_FREE || state_of(o) == GTT_SUSPENDED)
 		return NULL;
+	return s;
+}
+
+static struct slot *
+write_begin(struct gtt *g, unsigned i)
+{
+	struct slot *s = slot_ours(g, i);
+
+	if (s != NULL) {
+		uint64_t o = get(s, W_OWNER);
+
+		put(s, W_OWNER, owned(o, state_of(o), g->owner) | WRITING);
+	}
 	return s;
 }
 
@@ -459,11 +471,11 @@ gtt_doomed(struct gtt *g, unsigned i)
 void
 gtt_enter(struct gtt *g, unsigned i, enum gtt_state state)
 {
-	struct slot *s = write_begin(g, i);
+	struct slot *s = slot_ours(g, i);
 
 	if (s == NULL)
 		return;
-	write_end(g, s, state);
+	write_end(g, s, state);		/* word 0 alone */
 	if (state == GTT_FREE)
 		hint = i;
 }
