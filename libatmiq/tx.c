@@ -188,6 +188,8 @@ tx_begin(void)
 		return result;
 	if (!ctx->tx_open)
 		return leave(ctx, TX_PROTOCOL_ERROR);
+	if (xa_working())		/* for another transaction manager */
+		return leave(ctx, TX_OUTSIDE);
 	if (ctx->tran.active)		/* one of tpbegin() is outside of what these calls know */
 		return leave(ctx, tran_is_programs(ctx) && !ctx->tran.by_tx ? TX_OUTSIDE : TX_PROTOCOL_ERROR);
 	return leave(ctx, begin(ctx));

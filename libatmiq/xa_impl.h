@@ -17,6 +17,7 @@ struct xa_rm {
 	struct xa_opener *openers;	/* threads that opened it and have not closed it */
 	struct app *app;
 	char group[WIRE_GROUP];
+	struct wire_groups groups;	/* that have this space, `group` first; whoever serves it does so for all */
 	char service[WIRE_NAME];	/* ..GROUP, where the group's transactions are ended */
 	struct line *idle;		/* links that nobody uses now */
 };

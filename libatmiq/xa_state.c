@@ -343,25 +343,34 @@ xa_working(void)
 	return active > 0 && me_generation == generation;
 }
 
+static bool
+serves(const struct service *s, const struct wire_groups *g)
+{
+	size_t i;
+	int k;
+
+	for (i = 0; i < s->n; i++)
+		for (k = 0; k < g->n; k++)
+			if (strcmp(s->target[i].group, g->name[k]) == 0)
+				return true;
+	return false;
+}
+
 struct xa_assoc *
 xa_of_service(const struct service *s, struct wire_tx *tx, struct wire_groups *only)
 {
-	struct xa_assoc *a, *found = NULL;
-	size_t i;
+	struct xa_assoc *a;
 
 	pthread_mutex_lock(&lock);
-	for (a = assocs; a != NULL && found == NULL; a = a->next)
-		for (i = 0; a->thread == me && !a->suspended && i < s->n; i++)
-			if (strcmp(s->target[i].group, a->rm->group) == 0)
-				found = a;
+	for (a = assocs; a != NULL && (a->thread != me || a->suspended || !serves(s, &a->rm->groups)); a = a->next)
+		;
 	pthread_mutex_unlock(&lock);
-	if (found == NULL)
+	if (a == NULL)
 		return NULL;
-	*tx = found->tx;
-	memset(only, 0, sizeof *only);		/* a full list: no other group will do */
-	only->n = WIRE_MAX_GROUPS;
-	memcpy(only->name[0], found->rm->group, WIRE_GROUP);
-	return found;
+	*tx = a->tx;
+	*only = a->rm->groups;
+	only->n = WIRE_MAX_GROUPS;		/* a full list: no other group will do */
+	return a;
 }
 
 void

@@ -18,17 +18,16 @@
 
 /* ---- xa_open, xa_close ---- */
 
-static const struct ubb_group *
-group_of(const struct ubb *u, const char *device, const char *space)
+static void	/* Those that have this queue space; mostly one. */
+groups_of(const struct ubb *u, const char *device, const char *space, struct wire_groups *out)
 {
 	char d[MAXINFOSIZE + 1], s[MAXINFOSIZE + 1];
 	size_t i;
 
-	for (i = 0; i < u->n_groups; i++)
+	for (i = 0; i < u->n_groups && out->n < WIRE_MAX_GROUPS - 1; i++)
 		if (openinfo_split(u->groups[i].openinfo, d, sizeof d, s, sizeof s) == 0 && strcmp(d, device) == 0 &&
 		    strcmp(s, space) == 0)
-			return &u->groups[i];
-	return NULL;
+			snprintf(out->name[out->n++], WIRE_GROUP, "%s", u->groups[i].name);
 }
 
 /* The thread's calls will need a context; where the program has several of its own, it is up to the program. */
@@ -53,20 +52,20 @@ static int
 open_rm(const char *info, const char *device, const char *space, int rmid)
 {
 	struct xa_rm *rm = calloc(1, sizeof *rm);
-	const struct ubb_group *g;
 
 	if (rm == NULL || app_get(&rm->app) != 0) {
 		free(rm);
 		return XAER_RMERR;
 	}
-	if ((g = group_of(rm->app->ubb, device, space)) == NULL) {
+	groups_of(rm->app->ubb, device, space, &rm->groups);
+	if (rm->groups.n == 0) {
 		ulog("LIBTUX_CAT:5181: ERROR: xa_open: no group of TUXCONFIG %s has OPENINFO=\"%s\"", rm->app->tuxconfig, info);
 		xa_rm_free(rm);
 		return XAER_INVAL;
 	}
 	rm->rmid = rmid;
-	snprintf(rm->group, sizeof rm->group, "%s", g->name);
-	snprintf(rm->service, sizeof rm->service, "..%s", g->name);
+	snprintf(rm->group, sizeof rm->group, "%s", rm->groups.name[0]);
+	snprintf(rm->service, sizeof rm->service, "..%s", rm->group);
 	return xa_rm_open(rm);
 }
 

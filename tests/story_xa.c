@@ -2,6 +2,7 @@
  * story_xa - a transaction manager that is not ours drives our queue spaces: each call, each flag, each answer.
  */
 #include "given_xa.h"
+#include "tx.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -529,6 +530,9 @@ atmi_transactions_and_branches_exclude_each_other(void)
 	GIVEN_CALL_OK(tpabort(0));
 	CU_ASSERT_EQUAL(xa_start(&x, 1, TMNOFLAGS), XA_OK);
 	CU_ASSERT_TRUE(tpbegin(30, 0) == -1 && tperrno == TPEPROTO);
+	CU_ASSERT_EQUAL(tx_open(), TX_OK);
+	CU_ASSERT_EQUAL(tx_begin(), TX_OUTSIDE);
+	CU_ASSERT_EQUAL(tx_close(), TX_OK);
 	CU_ASSERT_TRUE(tpcommit(0) == -1 && tperrno == TPEPROTO);
 	CU_ASSERT_TRUE(tpabort(0) == -1 && tperrno == TPEPROTO);
 	CU_ASSERT_EQUAL(tpgetlev(), 1);

@@ -205,6 +205,33 @@ a_queue_manager_that_hangs_is_tried_again(void)
 	given_done(g);
 }
 
+static void	/* Another group has the same space and serves it when the first is shut down. */
+whichever_group_serves_the_space_it_is_the_same_manager(void)
+{
+	struct given *g = given_directory();
+	XID x = xa_id("groups", "1");
+	char *groups = NULL;
+
+	CU_ASSERT_TRUE_FATAL(asprintf(&groups, "QUE1B LMID=SITE1 GRPNO=60 TMSNAME=TMS_QM OPENINFO=\"%s\"\n", xa_info(given_dir(g), 1)) > 0);
+	given_system_in(g, &(struct given_conf){ .queues = QUEUES, .groups = groups,
+	    .servers = "TMQUEUE SRVGRP=QUE1B SRVID=1 CLOPT=\"-s QSPACE:TMQUEUE\"\n" });
+	free(groups);
+	CU_ASSERT_EQUAL(xa_open(xa_info(given_dir(g), 1), 1, TMNOFLAGS), XA_OK);
+	CU_ASSERT_EQUAL(xa_start(&x, 1, TMNOFLAGS), XA_OK);
+	CU_ASSERT_EQUAL(xa_put(1, "ORDERS", "nails"), 0);
+	CU_ASSERT_EQUAL(xa_end(&x, 1, TMSUCCESS), XA_OK);
+	CU_ASSERT_EQUAL(xa_prepare(&x, 1, TMNOFLAGS), XA_OK);
+	free(given_ok(g, NULL, "tmshutdown -y -g QUE1"));
+	CU_ASSERT_TRUE(xa_comes(xa_commit, &x, 1, TMNOFLAGS, XA_OK));
+	CU_ASSERT_EQUAL(xa_start(&x, 1, TMNOFLAGS), XA_OK);
+	CU_ASSERT_EQUAL(xa_put(1, "ORDERS", "screws"), 0);
+	CU_ASSERT_EQUAL(xa_end(&x, 1, TMSUCCESS), XA_OK);
+	CU_ASSERT_EQUAL(xa_commit(&x, 1, TMONEPHASE), XA_OK);
+	CU_ASSERT_EQUAL(depth_in(g, 1, "ORDERS"), 2);
+	CU_ASSERT_EQUAL(xa_close(1, TMNOFLAGS), XA_OK);
+	given_done(g);
+}
+
 /* ---- the program dies ---- */
 
 static int
@@ -305,6 +332,7 @@ main(int argc, char **argv)
 		UNIT(one_phase_of_a_forgotten_branch_commits_nothing),
 		UNIT(a_queue_manager_that_is_shut_down_is_waited_for),
 		UNIT(a_queue_manager_that_hangs_is_tried_again),
+		UNIT(whichever_group_serves_the_space_it_is_the_same_manager),
 		UNIT(who_dies_in_a_branch_leaves_nothing),
 		UNIT(who_dies_before_it_prepares_leaves_nothing),
 		UNIT(who_dies_after_it_prepared_is_recovered),
