@@ -118,10 +118,11 @@ advertise(struct server *s)
 static void
 advertise_standby(struct server *s)
 {
-	char name[WIRE_NAME];
+	char name[WIRE_NAME], hidden[WIRE_NAME];
+	const char *of;
 
-	for (size_t i = 0; i < s->o->n_names; i++)
-		if (snprintf(name, sizeof name, BB_STANDBY "%s", s->o->name[i]) < (int)sizeof name)
+	for (size_t i = 0; (of = name_at(s, i, hidden)) != NULL; i++)
+		if (snprintf(name, sizeof name, BB_STANDBY "%s", of) < (int)sizeof name)
 			(void)bb_agent_advertise(s->agent, name, TMQUEUE_FUNCTION);
 }
 

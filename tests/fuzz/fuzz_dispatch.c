@@ -182,6 +182,8 @@ tx(struct wire_tx *x)
 	x->gtrid_len = 16;
 	memcpy(x->gtrid, "transaction of it", 16);
 	x->gtrid[15] = (uint8_t)which;
+	if (which == 11)		/* of another transaction manager */
+		x->gtrid[0] = WIRE_GTRID_XID;
 	x->timeout_ms = byte() < 128 ? 30000 : word();
 }
 
@@ -294,29 +296,96 @@ cancel(void)
 	asked_for(m);
 }
 
+static const char *const groups[] = { "QUE1", "QUE1", "OTHER", "THIRD", "ALIAS" };
+
 static void
 end(void)
 {
-	static const uint8_t ops[] = { WIRE_TX_COMMIT, WIRE_TX_COMMIT, WIRE_TX_ABORT, WIRE_TX_PREPARE, WIRE_TX_QUERY, WIRE_TX_FORGET };
+	static const uint8_t ops[] = { WIRE_TX_COMMIT, WIRE_TX_COMMIT, WIRE_TX_COMMIT, WIRE_TX_ABORT, WIRE_TX_PREPARE, WIRE_TX_PREPARE, WIRE_TX_QUERY,
+	    WIRE_TX_FORGET, WIRE_TX_DECIDED, WIRE_TX_START, WIRE_TX_JOIN, WIRE_TX_DOOM };
 	static struct wire_txend e;
-	struct link_msg *m = ask(false);
+	struct link_msg *m = ask(true);
 
 	memset(&e, 0, sizeof e);
 	e.reqid = last_reqid;
 	e.op = ONE_OF(ops);
 	tx(&e.tx);
 	e.logged = byte() % 2;
-	e.groups.n = byte() % 4 == 0 ? 2 : 1;
-	strcpy(e.groups.name[0], byte() % 8 == 0 ? "OTHER" : "QUE1");
-	strcpy(e.groups.name[1], "THIRD");
+	e.timeout_ms = byte() % 2 ? word() : 0;
+	e.groups.n = byte() % 5;
+	for (int i = 0; i < e.groups.n; i++)
+		strcpy(e.groups.name[i], i == 0 && byte() % 2 ? "QUE1" : ONE_OF(groups));
+	if (byte() % 4 == 0)
+		strcpy(e.why.text, "so it is");
+	asked[last_reqid].must = e.op != WIRE_TX_ABORT;		/* the ninth who asks is not heard */
 	wire_txend_encode(&frame[n_batch], &e);
 	asked_for(m);
 }
 
+/* --- the other queue managers --- */
+
+static struct { uint64_t reqid; char group[WIRE_GROUP]; } letter[64];
+static unsigned n_letters;
+static char sought[2][WIRE_GROUP];	/* and not found yet */
+
+static int
+way_send(void *arg, const char *group, const void *head, size_t n)
+{
+	static struct wire_txend e;
+
+	(void)arg;
+	if (wire_txend_decode(head, n, &e) != 0 || strcmp(group, "QUE1") == 0 || strcmp(group, "ALIAS") == 0)
+		abort();
+	letter[n_letters % 64].reqid = e.reqid;
+	strcpy(letter[n_letters++ % 64].group, group);
+	return n_letters % 7 == 0 ? LINK_TIMEOUT : n_letters % 50 == 0 ? LINK_GONE : LINK_OK;
+}
+
+static void
+way_find(void *arg, const char *group)
+{
+	(void)arg;
+	strcpy(sought[group[0] == 'T'], group);
+}
+
+static void
+way_drop(void *arg, const char *group)
+{
+	(void)arg, (void)group;
+}
+
+static void	/* one of them does something */
+other(void)
+{
+	static const int errors[] = { 0, 0, 0, 0, TPEABORT, TPEPROTO, TPEHEURISTIC, TPESYSTEM, TPENOENT };
+	struct wire_txreply r = { 0 };
+	unsigned what = byte() % 8, which = byte();
+	const char *group = which % 2 ? "THIRD" : "OTHER";
+
+	if (what < 2 && sought[which % 2][0] != '\0') {
+		if (what == 0)
+			letters_found(t.letters, sought[which % 2]);
+		else
+			letters_not_found(t.letters, sought[which % 2], byte() % 2);
+		sought[which % 2][0] = '\0';
+	} else if (what == 2) {
+		letters_broke(t.letters, group);
+	} else if (what == 3) {
+		letters_room(t.letters, group);
+	} else if (n_letters > 0) {
+		r.reqid = letter[which % 64].reqid;
+		r.error = ONE_OF(errors);
+		r.outcome = byte() % (WIRE_OUT_LAST + 1);
+		letters_reply(t.letters, letter[which % 64].group, &r);
+	}
+}
+
+#define IN_HEX(which) "7472616e73616374696f6e206f6620" which	/* the transaction, as administrators write it */
+
 static void
 admin(void)
 {
-	static const char *const ops[] = { "qlist", "qinfo", "qdeletemsg", "qprinttrans", "qcommittrans", "qaborttrans", "qchange",
+	static const char *const ops[] = { "qlist", "qinfo", "qdeletemsg", "qprinttrans", "qcommittrans", "qaborttrans", "qforgettrans", "qchange",
 	    "qspacelist", "qopen", "ping", "qset", "nothing" };
 	static const char *const keys[] = { "queue", "name", "msgid", "corrid", "time", "priority", "delivery", "cursor", "index",
 	    "retries", "delay", "policy", "expiration", "high", "gtrid", "outoforder" };
@@ -366,7 +435,7 @@ static void
 pass_time(void)
 {
 	run();
-	clock_shift_us((int64_t)byte() * 100000);
+	clock_pass_us((int64_t)byte() * 100000);
 }
 
 /* --- around it --- */
@@ -443,16 +512,22 @@ static void
 transactions_end(void)
 {
 	struct branch_info *list = NULL;
+	struct branch_id id;
+	struct wire_groups g;
 	size_t n = 0;
 
 	if (qspace_batch_begin(qs) != 0 || qspace_branch_list(qs, &list, &n) != 0)
 		abort();
 	for (size_t i = 0; i < n; i++) {
 		struct branch *b = qspace_branch_find(qs, &list[i].id);
-		if (b == NULL || qspace_branch_rollback(qs, b) != 0)
+		bool by_hand = list[i].state == BR_HEUR_COMMITTED || list[i].state == BR_HEUR_ROLLED_BACK;
+		if (b == NULL || (by_hand ? qspace_branch_forget(qs, b) : qspace_branch_rollback(qs, b)) != 0)
 			abort();
 	}
 	free(list);
+	while (qspace_decision_next(qs, NULL, &id, &g) == 0)
+		if (qspace_decision_remove(qs, &id) != 0)
+			abort();
 	if (qspace_batch_commit(qs) != 0)
 		abort();
 }
@@ -489,6 +564,18 @@ queue_check(const char *name)
 	}
 }
 
+static const struct letter_way way = { NULL, way_send, way_find, way_drop };
+
+static bool
+has_left(void *arg, const struct link_peer *peer)
+{
+	unsigned caller;
+
+	(void)arg;
+	memcpy(&caller, peer->id, sizeof caller);
+	return gone[caller % CALLERS];
+}
+
 static void
 begin_anew(void)
 {
@@ -497,15 +584,20 @@ begin_anew(void)
 	memset(known_id, 0, sizeof known_id);
 	last_reqid = n_known = 0;
 	n_batch = 0;
+	n_letters = 0;
+	memset(sought, 0, sizeof sought);
 	if (tmq_init(&t, qs, "QUE1", 30, catch, NULL) != 0)
 		abort();
+	t.left = has_left;
+	tmq_alias(&t, "ALIAS");
+	letters_way(t.letters, &way);
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
 	static void (*const does[])(void) = { enqueue, enqueue, enqueue, enqueue, dequeue, dequeue, dequeue, watch, cancel, end, end, end,
-	    raw, admin, pass_time, run };
+	    end, other, other, other, raw, admin, pass_time, run };
 
 	if (qs == NULL)
 		space_make();
@@ -513,9 +605,9 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 	in = p;
 	left = n;
 	while (left > 0 && last_reqid < REQUESTS - 1) {
-		unsigned what = byte() % 17;
+		unsigned what = byte() % 21;
 
-		if (what == 16)
+		if (what == 20)
 			gone[byte() % CALLERS] = true;
 		else
 			does[what]();
