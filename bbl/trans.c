@@ -88,7 +88,7 @@ trans_find(const struct trans *t, size_t index, size_t *n)
 static const struct { const char *state, *status; } known[] = {
 	{ "heuristically committed", "TMGHCOMMIT" }, { "heuristically rolled back", "TMGHABORT" }, { "active", "TMGACTIVE" },
 	{ "suspended", "TMGSUSPENDED" }, { "rollback-only", "TMGABORTONLY" }, { "deciding", "TMGCOMCALLED" }, { "prepared", "TMGREADY" }, { "aborting", "TMGABORTED" },
-	{ "decided", "TMGDECIDED" },
+	{ "rolling back", "TMGABORTED" }, { "committing", "TMGDECIDED" }, { "decided", "TMGDECIDED" },
 };
 
 static size_t

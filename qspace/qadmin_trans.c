@@ -49,7 +49,7 @@ count_queues(const struct branch *b, struct of_queue of[QUEUES_SHOWN], int64_t t
 {
 	size_t n = 0, at = 0;
 
-	for (size_t i = 0; i < b->n; i++) {
+	for (size_t i = b->done; i < b->n; i++) {
 		const struct op *op = &b->op[i];
 		bool in = op->kind == OP_ENQUEUE;
 		total[in ? 0 : 1]++;
@@ -274,7 +274,6 @@ static int	/* In a batch. */
 end_branch(struct qspace *qs, struct branch *b, enum by_hand how)
 {
 	static const struct wire_why why = { .error = TPEABORT, .text = "rolled back by an administrator" };
-
 	int rc = how == FORGET ? qspace_branch_forget(qs, b) :
 	    b->state == BR_ACTIVE ? qspace_branch_rollback_because(qs, b, &why) : qspace_branch_by_hand(qs, b, how == COMMIT);
 

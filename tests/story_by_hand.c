@@ -394,6 +394,9 @@ tmadmin_shows_whose_decision_is_awaited(void)
 	lists_nothing(1);
 	lists_nothing(2);
 	stay(1, 1);
+	given_shutdown(g);
+	tmadmin_says("dl unmade\nq\n", "dumptlog: the application does not run; what its coordinators have decided is in their queue spaces");
+	CU_ASSERT_FALSE(given_exists(g, "unmade"));
 	given_done(g);
 }
 

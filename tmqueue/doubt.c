@@ -161,6 +161,12 @@ doubt_new(struct doubts *ds, const struct branch_id *id, const char *coordinator
 	return d;
 }
 
+static bool	/* An administrator ended it; the coordinator hears of that when it decides, or has nothing to decide. */
+is_heuristic(enum branch_state s)
+{
+	return s == BR_HEUR_COMMITTED || s == BR_HEUR_ROLLED_BACK;
+}
+
 int
 doubts_load(struct doubts *ds)
 {
@@ -171,7 +177,7 @@ doubts_load(struct doubts *ds)
 	int rc = qspace_branch_list(ds->qs, &b, &n);
 
 	for (size_t i = 0; i < n && rc == 0; i++) {
-		if (b[i].state == BR_ACTIVE || b[i].coordinator[0] == '\0')
+		if ((b[i].state != BR_PREPARED && !is_heuristic(b[i].state)) || b[i].coordinator[0] == '\0')
 			continue;
 		if ((d = doubt_new(ds, &b[i].id, b[i].coordinator, now)) == NULL)
 			rc = QMEOS;
@@ -217,20 +223,18 @@ doubt_hurry(struct doubts *ds, const struct branch_id *id)
 
 /* --- time --- */
 
-static bool	/* The coordinator may still have something to hear: neither ended by it meanwhile, nor undone with its batch. */
-is_in_doubt(struct doubt *d)
+static enum branch_state	/* BR_ABORTED: it is no more */
+state_of(const struct doubt *d)
 {
 	struct branch *b = qspace_branch_find(d->ds->qs, &d->id);
 
-	return b != NULL && qspace_branch_state(b) != BR_ACTIVE;
+	return b != NULL ? qspace_branch_state(b) : BR_ABORTED;
 }
 
-static bool	/* An administrator ended it; the coordinator hears of that when it decides, or has nothing to decide. */
-is_by_hand(const struct doubt *d)
+static bool	/* A large one that was ended, by its coordinator or by hand, is what it becomes once that was carried out. */
+is_on_its_way(enum branch_state s)
 {
-	struct branch *b = qspace_branch_find(d->ds->qs, &d->id);
-
-	return b != NULL && (qspace_branch_state(b) == BR_HEUR_COMMITTED || qspace_branch_state(b) == BR_HEUR_ROLLED_BACK);
+	return s == BR_COMMITTING || s == BR_ROLLING_BACK;
 }
 
 static void
@@ -259,11 +263,17 @@ ask(struct doubt *d)
 static void
 doubt_turn(struct doubt *d, int64_t now)
 {
-	if (!is_in_doubt(d)) {
+	enum branch_state state = state_of(d);
+
+	if (is_on_its_way(state)) {
+		due(d, now + SILENCE_US);
+		return;
+	}
+	if (state != BR_PREPARED && !is_heuristic(state)) {	/* ended, or undone with its batch */
 		doubt_free(d);
 		return;
 	}
-	if (!d->said && !is_by_hand(d) && now - d->since_us >= SAY_US)
+	if (!d->said && state == BR_PREPARED && now - d->since_us >= SAY_US)
 		say_waiting(d);
 	if (d->letter.at != LETTER_IDLE) {	/* on its way: no more than a look whether it is still needed */
 		due(d, now + SILENCE_US);
@@ -340,7 +350,7 @@ doubt_end(struct doubt *d)
 	struct branch *b = qspace_branch_find(qs, &d->id);
 	int rc;
 
-	if (b != NULL && is_by_hand(d))
+	if (b != NULL && is_heuristic(qspace_branch_state(b)))
 		return by_hand_end(d, b);
 	if (b == NULL || qspace_branch_state(b) != BR_PREPARED)
 		return 0;
@@ -414,11 +424,13 @@ doubts_commit(struct doubts *ds)
 	struct doubt *d;
 
 	while ((d = ds->done) != NULL) {
-		if (is_by_hand(d)) {
+		enum branch_state state = state_of(d);
+
+		if (is_heuristic(state)) {
 			still_by_hand(d);
 			continue;
 		}
-		if (is_in_doubt(d)) {
+		if (state == BR_PREPARED) {
 			doubt_back(d, &ds->done);
 			continue;
 		}
