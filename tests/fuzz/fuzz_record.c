@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "qspace_impl.h"
+#include "branch_impl.h"
 
 static void
 record(const uint8_t *p, size_t n)
@@ -68,6 +68,33 @@ entries(const uint8_t *p, size_t n)
 	(void)expiry_decode(&w, &us, &seq, &k, &at);
 }
 
+static void	/* what is on disk of transactions */
+transactions(const uint8_t *p, size_t n)
+{
+	struct rd r = { .p = p, .left = n };
+	struct wire_groups groups, same;
+	struct branch_head h, again;
+	struct wr w = { 0 };
+	struct op_rec o;
+
+	if (branch_head_decode(&r, &h) == 0) {
+		branch_head_encode(&w, &h);
+		assert(wr_ok(&w));
+		r = (struct rd){ .p = w.p, .left = w.len };
+		assert(branch_head_decode(&r, &again) == 0 && rd_clean_end(&r));
+		assert(again.state == h.state && again.number == h.number && again.n == h.n && strcmp(again.owner, h.owner) == 0);
+	}
+	r = (struct rd){ .p = p, .left = n };
+	if (op_decode(&r, &o) == 0)
+		assert(o.key.n <= ORDER_KEY_MAX && o.rec_len <= n && (o.kind == OP_ENQUEUE || !o.stored));
+	if (decision_decode(p, n, &groups) == 0) {
+		wr_reset(&w);
+		decision_encode(&w, &groups);
+		assert(w.len <= DECISION_BYTES && decision_decode(w.p, w.len, &same) == 0 && same.n == groups.n);
+	}
+	wr_free(&w);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
@@ -75,5 +102,6 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 	order_value(p, n);
 	identifier(p, n);
 	entries(p, n);
+	transactions(p, n);
 	return 0;
 }
