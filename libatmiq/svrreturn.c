@@ -178,9 +178,10 @@ ends_properly(char *data, long len, struct typed *type, long *n)
 
 	if (tran_request_back(ctx))
 		ulog("LIBTUX_CAT:5118: ERROR: service %s ended with its transaction suspended", work.offer->name);
-	else if (calls_open(ctx, false) > 0)
+	else if (calls_open(ctx, false) > 0) {
 		ulog("LIBTUX_CAT:5113: ERROR: service %s ended with replies outstanding", work.offer->name);
-	else if (tran_is_programs(ctx))
+		calls_forget(ctx, false);	/* here, so that the caller learns which groups joined */
+	} else if (tran_is_programs(ctx))
 		ulog("LIBTUX_CAT:5114: ERROR: service %s ended with a transaction of its own open", work.offer->name);
 	else if (buffer_outgoing(data, len, type, n) != 0)
 		ulog("LIBTUX_CAT:5115: ERROR: service %s returned data that is no typed buffer, or with a wrong length",

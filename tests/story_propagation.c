@@ -225,6 +225,12 @@ a_rollback_reaches_what_answers_tell_that_nobody_took(void)
 	GIVEN_CALL_OK(tpabort(0));
 	CU_ASSERT_EQUAL(finish(cd), TPEBADDESC);
 	CU_ASSERT_TRUE(only(2, "wanted"));
+
+	put_in("QSPACE2", "Q", "wanted");
+	begin();
+	CU_ASSERT_EQUAL(ask("A", "acall B (take QSPACE2 Q); call B (lev)"), TPESVCERR);	/* a service did not take it */
+	GIVEN_CALL_OK(tpabort(0));
+	CU_ASSERT_TRUE(only(2, "wanted"));
 }
 
 /* --- TPNOTRAN --- */
