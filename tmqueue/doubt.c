@@ -397,8 +397,6 @@ still_by_hand(struct doubt *d)
 
 	if (d->commit || !d->denied) {
 		d->denied = !d->commit;
-		DL_DELETE(d->ds->done, d);
-		d->at = DOUBT_WAITS;
 		ask_later(d);
 		return;
 	}
@@ -410,10 +408,15 @@ still_by_hand(struct doubt *d)
 }
 
 static void
-doubt_back(struct doubt *d, struct doubt **from)
+doubt_take(struct doubt *d, struct doubt **from)
 {
 	DL_DELETE(*from, d);
 	d->at = DOUBT_WAITS;
+}
+
+static void
+retry(struct doubt *d)
+{
 	d->ask_us = clock_mono_us() + RETRY_US;
 	due(d, d->ask_us);
 }
@@ -421,22 +424,20 @@ doubt_back(struct doubt *d, struct doubt **from)
 void
 doubts_commit(struct doubts *ds)
 {
+	enum branch_state state;
 	struct doubt *d;
 
 	while ((d = ds->done) != NULL) {
-		enum branch_state state = state_of(d);
-
-		if (is_heuristic(state)) {
+		doubt_take(d, &ds->done);
+		if (is_heuristic(state = state_of(d)))
 			still_by_hand(d);
-			continue;
+		else if (state == BR_PREPARED)
+			retry(d);
+		else {
+			if (d->old || d->said)
+				say_resolved(d);
+			doubt_free(d);
 		}
-		if (state == BR_PREPARED) {
-			doubt_back(d, &ds->done);
-			continue;
-		}
-		if (d->old || d->said)
-			say_resolved(d);
-		doubt_free(d);
 	}
 }
 
@@ -453,6 +454,10 @@ doubts_abort(struct doubts *ds)
 void
 doubts_failed(struct doubts *ds)
 {
-	if (ds->ready != NULL)
-		doubt_back(ds->ready, &ds->ready);
+	struct doubt *d = ds->ready;
+
+	if (d == NULL)
+		return;
+	doubt_take(d, &ds->ready);
+	retry(d);
 }
