@@ -2,6 +2,9 @@
  * svrrelay - forwarded requests.  The next server answers us, and we pass the answer on to the caller: so a caller
  * needs a link to the server it called and to no other, and its reply comes from there.  The loop of the server goes
  * on meanwhile.
+ *
+ * A transaction that AUTOTRAN began here goes along, and is committed or rolled back when the answer is back, before it
+ * is passed on.
  */
 #include <stdlib.h>
 #include <string.h>
