@@ -1,6 +1,8 @@
 /*
  * Large branches: written while they grow, decided in one batch, carried out over several; others see nothing of it, and then all.
  */
+#include <errno.h>
+
 #include "given_space.h"
 #include "qspace_impl.h"
 
@@ -166,6 +168,15 @@ nothing_is_left(struct given_space *g)
 	CU_ASSERT_EQUAL(qspace_queue_destroy(g->qs, "a", false), 0);
 	CU_ASSERT_EQUAL(qspace_queue_destroy(g->qs, "in", false), 0);
 	commit(g);
+}
+
+static int	/* in the batch */
+put_alone(struct given_space *g)
+{
+	struct qmsg_in in = text("alone");
+	uint8_t id[TMMSGIDLEN];
+
+	return qspace_enqueue(g->qs, NULL, "in", &in, id);
 }
 
 static int
@@ -420,6 +431,94 @@ batches_that_fail_change_nothing(void)
 	}
 }
 
+static int fail_in;		/* writes and flushes until one fails; 0: none does */
+static int failed;
+
+static int
+failing(int fd, size_t n)
+{
+	(void)fd;
+	(void)n;
+	if (fail_in == 0 || --fail_in > 0)
+		return 0;
+	failed++;
+	return EIO;
+}
+
+/*
+ * The disk fails once, in the n-th write of a batch on the way: the space is recovered in place, the batch has happened or not, and in
+ * the end all of the branch has.
+ */
+static void
+a_disk_that_fails_on_the_way_stops_nothing(void)
+{
+	for (int how = 0; how < 4; how++)
+		for (int at = 1; at <= 3; at++) {
+			struct given_space *g = given_space(NULL);
+			bool commits = how % 2 == 0, prepared = how >= 2;
+			int steps = 0, rc;
+
+			queues_of(g);
+			large(g, "t1", false);
+			env_fault = failing;
+			fail_in = at;
+			begin(g);
+			rc = put_alone(g);
+			if (rc != 0 || qspace_batch_commit(g->qs) != 0)
+				qspace_batch_abort(g->qs);
+			fail_in = 0;
+			begin(g);		/* recovered, with a large active one */
+			commit(g);
+			while (next(g, "in")[0] != '\0')
+				;
+			CU_ASSERT_PTR_NOT_NULL_FATAL(find_tx(g, "t1"));
+			if (prepared) {
+				CU_ASSERT_EQUAL(tx_prepare(g, find_tx(g, "t1"), "GROUP1"), 0);
+				fail_in = at;
+				begin(g);
+				rc = put_alone(g);
+				if (rc != 0 || qspace_batch_commit(g->qs) != 0)
+					qspace_batch_abort(g->qs);
+				fail_in = 0;
+				begin(g);	/* and with a prepared one */
+				commit(g);
+				CU_ASSERT_EQUAL(qspace_branch_state(find_tx(g, "t1")), BR_PREPARED);
+				while (next(g, "in")[0] != '\0')
+					;
+			}
+			CU_ASSERT_EQUAL(end_it(g, find_tx(g, "t1"), commits, false), QSPACE_AGAIN);
+			while (is_ending(g) && steps++ < 1000) {
+				if (steps == 2 && (prepared || commits))
+					fail_in = at;
+				if (qspace_batch_begin(g->qs) != 0)
+					continue;
+				g->qs->step_after_us = 0;
+				qspace_tick(g->qs, clock_now_us());
+				if (qspace_batch_commit(g->qs) != 0)
+					qspace_batch_abort(g->qs);
+				if (commits && fail_in == 0 && qspace_batch_begin(g->qs) == 0) {
+					commit(g);
+					if (is_ending(g))
+						nothing_is_seen(g);
+				}
+			}
+			fail_in = 0;
+			env_fault = NULL;
+			begin(g);
+			commit(g);
+			if (commits)
+				all_is_there(g, 0);
+			else
+				all_is_back(g, 1, 1);
+			nothing_is_left(g);
+			given_killed(g);
+			CU_ASSERT_EQUAL(records(g), 0);
+			CU_ASSERT_PTR_NULL(g->qs->branches);
+			given_done(g);
+		}
+	CU_ASSERT_TRUE(failed > 12);
+}
+
 static int told;
 static bool by_corrid;
 
@@ -556,6 +655,7 @@ main(void)
 		UNIT(a_prepared_one_rolls_back_over_crashes),
 		UNIT(by_hand_goes_on_after_a_crash),
 		UNIT(batches_that_fail_change_nothing),
+		UNIT(a_disk_that_fails_on_the_way_stops_nothing),
 		UNIT(those_who_wait_are_told),
 		UNIT(what_came_can_be_taken_in_the_next_transaction),
 		UNIT(the_limit_is_the_same_each_time),
