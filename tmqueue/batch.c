@@ -513,17 +513,24 @@ batch_next_event(struct tmq *t)
 	return wait;
 }
 
+static void	/* Nothing of them has happened; of a large transaction's end all that counts. */
+jobs_dismiss(struct tmq *t)
+{
+	struct job *j;
+
+	while ((j = t->jobs.all) != NULL) {
+		dispatch_job_failed(t, j, QMESYSTEM);
+		settle(t);
+	}
+}
+
 void
 tmq_dismiss(struct tmq *t)
 {
 	struct action *a;
 	struct unsent *u;
-	struct job *j;
 
-	while ((j = t->jobs.all) != NULL) {	/* nothing of it has happened */
-		dispatch_job_failed(t, j, QMESYSTEM);
-		settle(t);
-	}
+	jobs_dismiss(t);
 	while ((a = actions_any(t->actions)) != NULL) {
 		if (a->end == ACTION_END_TX || (!a->watch && a->req.tx.gtrid_len != 0))
 			dispatch_action_failed(t, a, QMEABORTED);	/* its branch ends with this server */
@@ -536,6 +543,7 @@ tmq_dismiss(struct tmq *t)
 	coordinator_dismiss(t->coordinator);
 	if (batch_more(t))
 		run(t, NULL, 0);	/* what they wanted is rolled back, and comes to its place again */
+	jobs_dismiss(t);
 	one_return(t);
 	for (u = t->unsent; u != NULL; u = u->next)
 		unsent_lost(t, u);

@@ -187,6 +187,7 @@ way_find(void *arg, const char *group)
 {
 	struct courier *c = arg;
 	struct search *s = calloc(1, sizeof *s);
+	bool ordered;
 
 	if (s == NULL) {
 		letters_not_found(c->ls, group, false);
@@ -198,12 +199,12 @@ way_find(void *arg, const char *group)
 	pthread_mutex_lock(&c->lock);
 	if (!c->has_finder)
 		c->has_finder = pthread_create(&c->finder, NULL, finder, c) == 0;
-	if (c->has_finder) {
+	if ((ordered = c->has_finder)) {
 		LL_APPEND(c->orders, s);
 		pthread_cond_signal(&c->wake);
 	}
 	pthread_mutex_unlock(&c->lock);
-	if (c->has_finder)
+	if (ordered)
 		return;
 	c->pending--;
 	free(s);

@@ -392,6 +392,10 @@ end_branch(struct txs *t, const struct wire_txend *m, struct branch *b, struct t
 		*a = by_hand(state, m->op);
 		return 0;
 	}
+	if (state == BR_COMMITTING && (m->op == WIRE_TX_ABORT || m->op == WIRE_TX_PREPARE)) {	/* a large one: it is decided */
+		*a = m->op == WIRE_TX_ABORT ? (struct tx_answer){ TPEPROTO, WIRE_OUT_COMMITTED } : (struct tx_answer){ 0, WIRE_OUT_PREPARED };
+		return 0;
+	}
 	point_of(m->op);
 	switch (m->op) {
 	case WIRE_TX_COMMIT: return commit(t, b, a);
