@@ -149,7 +149,7 @@ system_new(void)
 	return given_system(&(struct given_conf){ .spaces = SPACES, .points = true, .device_pages = 6000,
 	    .space = "2000 20 50 50 2000 ERRQ n 16",
 	    .queues = "qcreate SRC fifo none 1000 0 100% 0% \"\"\nqcreate OUT fifo none 1000 0 100% 0% \"\"\n"
-		      "qcreate ALSO fifo none 1000 0 100% 0% \"\"\n",
+		      "qcreate ALSO fifo none 1000 0 100% 0% \"\"\nqcreate NUDGE fifo none 0 0 100% 0% \"\"\n",
 	    .server_params = "RESTART=Y GRACE=0 MAXGEN=255",
 	    .server_services = "-s PUT,PING",
 	    .server_source = "#include <atmi.h>\n#include <stdio.h>\n#include <string.h>\n"
@@ -368,24 +368,45 @@ strike(struct scene *s)
 }
 
 static void
-arm(struct scene *s)
+arm_point(struct scene *s)
 {
 	const struct round *r = s->r;
-	struct given *g = s->g;
 
-	given_point_set(g, s->who, points[r->point].name, r->action == KILL ? "kill" : "stop");
-	if (in_undo(r->point)) {
-		given_point_set(g, given_group(s->third), "PREPARE_RECEIVED", "kill");
+	given_point_set(s->g, s->who, points[r->point].name, r->action == KILL ? "kill" : "stop");
+	if (r->order == COORDINATOR_FIRST || r->order == PARTICIPANT_FIRST) {
+		given_point_set(s->g, given_group(s->coordinator), "START", "stop");
+		given_point_set(s->g, given_group(s->participant), "START", "stop");
+	}
+}
+
+static void
+arm(struct scene *s)
+{
+	if (in_query(s->r->point)) {
+		given_point_set(s->g, given_group(s->participant), s->r->nth / 2 % 2 ? "VOTE_SENT" : "PREPARE_FLUSHED", "kill");
+		given_point_set(s->g, given_group(s->participant), "START", "stop");
+		s->killed[s->participant] = true;
+		return;			/* the point itself once it has died of that: see provoke() */
+	}
+	arm_point(s);
+	if (in_undo(s->r->point)) {
+		given_point_set(s->g, given_group(s->third), "PREPARE_RECEIVED", "kill");
 		s->killed[s->third] = true;
 	}
-	if (in_query(r->point)) {
-		given_point_set(g, given_group(s->participant), r->nth / 2 % 2 ? "VOTE_SENT" : "PREPARE_FLUSHED", "kill");
-		s->killed[s->participant] = true;
-	}
-	if (r->order == COORDINATOR_FIRST || r->order == PARTICIPANT_FIRST) {
-		given_point_set(g, given_group(s->coordinator), "START", "stop");
-		given_point_set(g, given_group(s->participant), "START", in_query(r->point) ? "stop.1" : "stop");
-	}
+}
+
+/* The participant has died in doubt and stands at its start.  A question of an earlier round's transaction cannot be taken for its own then. */
+static void
+provoke(struct scene *s)
+{
+	struct awaited a = { s->g, s->participant, 0 };
+
+	if (!in_query(s->r->point))
+		return;
+	if (!wait_until(waits_at_its_start, &a, BACK_S))
+		failed(s, "the participant did not die, or is not restarted");
+	arm_point(s);
+	kill(given_tmqueue(s->g, s->participant), SIGCONT);
 }
 
 /* --- afterwards --- */
@@ -455,6 +476,16 @@ is_clean(struct scene *s, struct state *st)
 	return clean;
 }
 
+/* A coordinator removes a record with the next batch that is written anyway, or after a second: most rounds need not wait for that. */
+static void
+write_something(const struct scene *s)
+{
+	for (int i = 1; i <= SPACES && s->r->nth % 4 != 0; i++) {
+		put_in(given_space(i), "NUDGE", "x");
+		free(take_from(given_space(i), "NUDGE"));
+	}
+}
+
 struct settling { struct scene *s; struct state st; };
 
 static bool
@@ -462,6 +493,7 @@ settled(void *arg)
 {
 	struct settling *a = arg;
 
+	write_something(a->s);
 	return is_clean(a->s, &a->st);
 }
 
@@ -524,6 +556,7 @@ play(struct scene *s)
 	put_in("QSPACE", "SRC", s->message);
 	arm(s);
 	client_start(s);
+	provoke(s);
 	wait_until(hit_or_over, s, CLIENT_S);
 	was_hit = hit(s) || wait_until(is_hit, s, HIT_S);
 	if (was_hit)
