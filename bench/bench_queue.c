@@ -9,17 +9,15 @@
  * What is compared is asked in turn, a slice each, again and again, so that what disturbs one disturbs all.  bench/run makes
  * the system that it runs against.  Figures are printed; nothing is asserted.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 
 #include "atmi.h"
 #include "figures.h"
+#include "outside.h"
 
 #define SPACE "QSPACE"
 enum { SIZE = 1024, BODY_MAX = 1 << 20, WORKERS = 64, SPREAD = 1000, HELD = 10000, HOLDERS = 4, WAITERS = 10000 };
@@ -32,94 +30,6 @@ die(const char *what, const TPQCTL *ctl)
 		fprintf(stderr, ", diagnostic %ld", ctl->diagnostic);
 	fprintf(stderr, "\n");
 	exit(1);
-}
-
-/* --- TMQUEUE, seen from outside --- */
-
-static int
-read_file(const char *path, char *buf, size_t size)
-{
-	FILE *f = fopen(path, "r");
-	size_t n;
-
-	if (f == NULL)
-		return -1;
-	n = fread(buf, 1, size - 1, f);
-	buf[n] = '\0';
-	fclose(f);
-	return (int)n;
-}
-
-static pid_t
-tmqueue_pid(void)
-{
-	static char env[131072];
-	char path[300], comm[32], want[4200];
-	DIR *d = opendir("/proc");
-	struct dirent *e;
-	pid_t pid = 0;
-	int n;
-
-	snprintf(want, sizeof want, "TUXCONFIG=%s", getenv("TUXCONFIG"));
-	while (pid == 0 && d != NULL && (e = readdir(d)) != NULL) {
-		if (atol(e->d_name) <= 0)
-			continue;
-		snprintf(path, sizeof path, "/proc/%s/comm", e->d_name);
-		if (read_file(path, comm, sizeof comm) < 0 || strcmp(comm, "TMQUEUE\n") != 0)
-			continue;
-		snprintf(path, sizeof path, "/proc/%s/environ", e->d_name);
-		if ((n = read_file(path, env, sizeof env)) > 0 && memmem(env, (size_t)n, want, strlen(want) + 1) != NULL)
-			pid = (pid_t)atol(e->d_name);
-	}
-	if (d != NULL)
-		closedir(d);
-	return pid;
-}
-
-static long
-proc_value(pid_t pid, const char *file, const char *label)
-{
-	char path[64], text[8192], *at;
-
-	snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, file);
-	if (read_file(path, text, sizeof text) < 0 || (at = strstr(text, label)) == NULL)
-		return -1;
-	return atol(at + strlen(label));
-}
-
-/*
- * Bytes that reached the disk which holds the queue space, by anybody.  What /proc counts for the process itself is of no
- * use for this: the kernel charges a whole large page for each small overwrite.
- */
-static long long
-disk_bytes(void)
-{
-	char path[64], text[512];
-	struct stat st;
-	long long sectors;
-
-	if (stat(getenv("APPDIR"), &st) != 0)
-		return -1;
-	snprintf(path, sizeof path, "/sys/dev/block/%u:%u/stat", major(st.st_dev), minor(st.st_dev));
-	if (read_file(path, text, sizeof text) < 0 || sscanf(text, "%*s %*s %*s %*s %*s %*s %lld", &sectors) != 1)
-		return -1;
-	return sectors * 512;
-}
-
-/* Flushes so far, which the queue manager counts and qmadmin shows; -1 when it does not. */
-static long
-flushes(void)
-{
-	FILE *p = popen("printf 'qopen " SPACE "\\nverbose on\\nqspacelist\\nq\\n' | qmadmin 2>/dev/null", "r");
-	char line[256], *at;
-	long n = -1;
-
-	while (p != NULL && fgets(line, sizeof line, p) != NULL)
-		if ((at = strstr(line, " flushes: ")) != NULL)
-			n = atol(at + 10);
-	if (p != NULL)
-		pclose(p);
-	return n;
 }
 
 /* --- load: clients that do one job after the other, each in a context of its own --- */
@@ -259,7 +169,7 @@ static void
 measure(const char *what, int n, struct job j, const struct times *probe)
 {
 	pid_t pid = tmqueue_pid();
-	long wrote, flushed = flushes();
+	long wrote, flushed = flushes(SPACE);
 	struct times t = { 0 };
 	long long disk;
 
@@ -268,7 +178,7 @@ measure(const char *what, int n, struct job j, const struct times *probe)
 	run(n, j, &t);
 	wrote = proc_value(pid, "io", "\nwchar: ") - wrote;
 	disk = disk_bytes() - disk;
-	flushed = flushes() - flushed;
+	flushed = flushes(SPACE) - flushed;
 	printf("%-8s %3d in flight: %8.0f messages/s   p50 %6.0f us   p99 %6.0f us   %5.0f bytes written/message, %5.0f on the disk   "
 	       "%.3f flushes/message, %3.0f %% of what the disk allows\n", what, n, times_rate(&t), times_percentile(&t, 50),
 	    times_percentile(&t, 99), (double)wrote / (double)t.n, (double)disk / (double)t.n, (double)flushed / (double)t.n,
