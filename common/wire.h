@@ -211,6 +211,7 @@ void document_free(struct document *d);
 
 /* Peeking: what a frame is before it is decoded.  0, or -1 when the version or the length is wrong. */
 int wire_peek(const uint8_t *p, size_t n, enum wire_kind *kind, uint64_t *reqid);
+bool wire_is_tentative(const uint8_t *p, size_t n);	/* ENQUEUE, DEQUEUE in a transaction: what it does is not on disk yet */
 
 #define WIRE_CODEC(kind) \
 	void wire_##kind##_encode(struct wr *w, const struct wire_##kind *m); \

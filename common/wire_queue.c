@@ -139,6 +139,19 @@ wire_dequeue_decode(const uint8_t *p, size_t n, struct wire_dequeue *m)
 	return rd_clean_end(&r) ? 0 : -1;
 }
 
+bool
+wire_is_tentative(const uint8_t *p, size_t n)
+{
+	struct rd r = { .p = p, .left = n };
+	enum wire_kind kind;
+	uint64_t reqid;
+
+	if (wire_peek(p, n, &kind, &reqid) != 0 || (kind != WIRE_ENQUEUE && kind != WIRE_DEQUEUE))
+		return false;
+	(void)get_start(&r, kind);
+	return (rd_u32(&r) & HAS_TX) != 0;	/* nothing, when it is too short */
+}
+
 /*
  * QREPLY.    offset  size  field
  *                 0    10  version, kind, reqid

@@ -457,6 +457,32 @@ other_versions_and_kinds_are_refused(void)
 }
 
 static void
+work_in_a_transaction_is_told_by_the_first_bytes(void)
+{
+	struct wire_dequeue d = { .reqid = 1, .queue = "A" };
+	struct wire_enqueue e = { .reqid = 2, .queue = "A" };
+	struct wire_txend x = { .reqid = 3, .op = WIRE_TX_COMMIT, .tx.gtrid_len = 4 };
+	struct wr w = { 0 };
+
+	wire_dequeue_encode(&w, &d);
+	CU_ASSERT_FALSE(wire_is_tentative(w.p, w.len));
+	wire_enqueue_encode(&w, &e);
+	CU_ASSERT_FALSE(wire_is_tentative(w.p, w.len));
+	wire_txend_encode(&w, &x);
+	CU_ASSERT_FALSE(wire_is_tentative(w.p, w.len));
+	d.tx.gtrid_len = e.tx.gtrid_len = 4;
+	wire_dequeue_encode(&w, &d);
+	CU_ASSERT_TRUE(wire_is_tentative(w.p, w.len));
+	wire_enqueue_encode(&w, &e);
+	CU_ASSERT_TRUE(wire_is_tentative(w.p, w.len));
+	CU_ASSERT_TRUE(wire_is_tentative(w.p, 14));
+	CU_ASSERT_FALSE(wire_is_tentative(w.p, 13));	/* its end is missing, which is for who decodes it */
+	w.p[0]++;
+	CU_ASSERT_FALSE(wire_is_tentative(w.p, w.len));
+	wr_free(&w);
+}
+
+static void
 what_is_not_said_costs_no_bytes(void)
 {
 	struct wire_enqueue e = { .reqid = 7, .queue = "Q", .type = "STRING", .has_body = 1 };
@@ -630,7 +656,7 @@ main(void)
 		UNIT(damaged_bytes_are_refused_or_are_another_struct),
 		UNIT(random_bytes_are_refused_by_all),
 		UNIT(other_versions_and_kinds_are_refused),
-		UNIT(what_is_not_said_costs_no_bytes),
+		UNIT(work_in_a_transaction_is_told_by_the_first_bytes), UNIT(what_is_not_said_costs_no_bytes),
 		UNIT(a_field_that_says_nothing_is_refused),
 		UNIT(strings_that_do_not_fit_are_refused),
 		UNIT(counts_out_of_bounds_are_not_encoded),

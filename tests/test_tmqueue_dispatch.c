@@ -21,7 +21,7 @@ static const char *serving = "QUE1";
 
 /* --- what was sent --- */
 
-struct sent { unsigned to; bool probe, has_body, tx; struct wire_qreply q; struct wire_txreply x; char body[256]; };
+struct sent { unsigned to; bool probe, has_body, tx; uint64_t flushes; struct wire_qreply q; struct wire_txreply x; char body[256]; };
 static struct sent out[8192];
 static size_t n_out;
 static unsigned gone;		/* this peer is dead; 0: nobody */
@@ -41,7 +41,7 @@ catch(void *arg, const struct link_peer *to, const void *head, size_t head_len, 
 	memset(s, 0, sizeof *s);
 	memcpy(&s->to, to->id, sizeof s->to);
 	qspace_counts(qs, &c);
-	flushes_at_send = c.flushes;
+	s->flushes = flushes_at_send = c.flushes;
 	CU_ASSERT_EQUAL_FATAL(wire_peek(head, head_len, &kind, &reqid), 0);
 	if (kind == WIRE_QREPLY)
 		CU_ASSERT_EQUAL(wire_qreply_decode(head, head_len, &s->q), 0);
@@ -824,6 +824,53 @@ transaction_is_seen_when_it_commits(void)
 	space_done();
 }
 
+static void	/* It writes nothing, so it does not wait for the disk. */
+work_in_a_transaction_is_answered_before_others_are_flushed(void)
+{
+	struct qspace_counts before;
+
+	given_space(0);
+	ask_enqueue(1, "A", "was here");
+	run();
+	qspace_counts(qs, &before);
+	ask_enqueue(2, "B", "durable");
+	ask_dequeue_as(3, "A", 0, "T1", 60000, NULL);
+	ask_enqueue_as(4, "B", "later", "T1", NULL);
+	ask_dequeue(5, "B", 0);
+	run();
+	CU_ASSERT_EQUAL(n_out, 5);
+	CU_ASSERT_STRING_EQUAL(answer(3)->body, "was here");
+	CU_ASSERT_EQUAL(answer(3)->flushes, before.flushes);
+	CU_ASSERT_EQUAL(answer(4)->flushes, before.flushes);
+	CU_ASSERT_EQUAL(answer(2)->flushes, before.flushes + 1);
+	CU_ASSERT_STRING_EQUAL(answer(5)->body, "durable");	/* the others share their flush as ever */
+	CU_ASSERT_EQUAL(answer(5)->flushes, before.flushes + 1);
+	space_done();
+}
+
+static void	/* Nobody hears of what is not on disk yet (D1), and nobody overtakes itself. */
+work_in_a_transaction_rests_on_what_is_on_disk(void)
+{
+	given_space(0);
+	ask_enqueue_as(1, "A", "of T1", "T1", NULL);
+	run();
+	ask_end(2, WIRE_TX_COMMIT, "T1");
+	ask_dequeue_as(3, "A", 0, "T2", 60000, NULL);
+	run();
+	CU_ASSERT_EQUAL(answer(2)->x.error, 0);
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(3), QMENOMSG);
+	ask_dequeue_as(4, "A", 0, "T3", 60000, NULL);
+	run();
+	CU_ASSERT_STRING_EQUAL(answer(4)->body, "of T1");
+	ask_enqueue(5, "B", "mine");
+	ask_dequeue_as(6, "B", 0, "T4", 60000, NULL);
+	asked[1].peer = asked[0].peer;
+	run();
+	CU_ASSERT_STRING_EQUAL(answer(6)->body, "mine");
+	CU_ASSERT_EQUAL(answer(6)->flushes, answer(5)->flushes);
+	space_done();
+}
+
 static void	/* The caller may try again in the same transaction. */
 transaction_that_found_no_room_has_not_joined(void)
 {
@@ -860,6 +907,7 @@ rolled_back_dequeue_returns_and_is_counted(void)
 {
 	given_space(0);
 	ask_enqueue(1, "A", "again");
+	run();
 	ask_dequeue_as(2, "A", 0, "T1", 60000, NULL);
 	run();
 	CU_ASSERT_STRING_EQUAL(answer(2)->body, "again");
@@ -884,6 +932,7 @@ timed_out_transaction_is_not_opened_again(void)
 {
 	given_space(0);
 	ask_enqueue(1, "A", "held for a second");
+	run();
 	ask_dequeue_as(2, "A", 0, "T1", 1000, NULL);
 	run();
 	CU_ASSERT_EQUAL(ERROR_OF(2), 0);
@@ -1074,6 +1123,7 @@ failed_batch_is_run_again_one_by_one(void)
 	ask_enqueue(2, "B", "to B");
 	ask_enqueue(3, "A", "to A");
 	ask_dequeue_as(4, "B", 0, "T1", 60000, NULL);
+	asked[2].peer = asked[0].peer;	/* who waits for no answer has its requests carried out in their order */
 	run();
 	env_fault = NULL;
 	CU_ASSERT_EQUAL(faults, 0);
@@ -1176,7 +1226,8 @@ main(void)
 		UNIT(what_comes_back_goes_to_the_next_who_waits), UNIT(what_comes_back_is_the_first_that_is_served),
 		UNIT(what_found_no_memory_on_its_way_out_comes_back), UNIT(cancelled_wait_takes_nothing),
 		UNIT(watchers_are_all_woken_and_take_nothing), UNIT(transaction_is_seen_when_it_commits),
-		UNIT(transaction_that_found_no_room_has_not_joined),
+		UNIT(work_in_a_transaction_is_answered_before_others_are_flushed),
+		UNIT(work_in_a_transaction_rests_on_what_is_on_disk), UNIT(transaction_that_found_no_room_has_not_joined),
 		UNIT(rolled_back_dequeue_returns_and_is_counted), UNIT(timed_out_transaction_is_not_opened_again),
 		UNIT(transaction_older_than_the_server_is_refused), UNIT(clock_set_back_refuses_no_new_transaction),
 		UNIT(sleeps_are_short_enough_to_see_the_clock_set), UNIT(several_groups_are_rolled_back_when_one_is_nowhere),

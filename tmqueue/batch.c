@@ -13,7 +13,7 @@
 #define RETRY_US 100000
 #define LOOK_AGAIN_US 1000000
 #define BATCH_DECIDED 256		/* transactions over several groups that end in one batch */
-enum { CALLER_LEFT = 1, LOOKS = 4 };
+enum { CALLER_LEFT = 1, LOOKS = 4, PEER_BITS = 1024 };
 
 static void
 on_eligible(void *arg, const char *queue, const uint8_t *msgid, const uint8_t *corrid)
@@ -300,7 +300,7 @@ some_decisions(struct tmq *t)
 }
 
 static int	/* look: whether those who waited are there still; CALLER_LEFT: one is not, and nothing is committed */
-together(struct tmq *t, struct link_msg *m, size_t n, bool look)
+together(struct tmq *t, struct link_msg **m, size_t n, bool look)
 {
 	int rc;
 
@@ -315,7 +315,7 @@ together(struct tmq *t, struct link_msg *m, size_t n, bool look)
 		return rc;
 	end_waits(t);	/* after a last try: one whose message came in time gets it */
 	for (size_t i = 0; i < n; i++)
-		if (!dispatch_is_admin(&m[i]) && (rc = dispatch(t, &m[i])) != 0)
+		if (!dispatch_is_admin(m[i]) && (rc = dispatch(t, m[i])) != 0)
 			return rc;
 	if ((rc = some_decisions(t)) != 0)
 		return rc;
@@ -398,7 +398,7 @@ one_outcome(struct tmq *t)
 }
 
 static void
-one_by_one(struct tmq *t, struct link_msg *m, size_t n)
+one_by_one(struct tmq *t, struct link_msg **m, size_t n)
 {
 	const char *queue;
 	struct action *a;
@@ -415,8 +415,8 @@ one_by_one(struct tmq *t, struct link_msg *m, size_t n)
 			one_job(t, j);
 	}
 	for (size_t i = 0; i < n; i++)
-		if (!dispatch_is_admin(&m[i]))
-			one_request(t, &m[i]);
+		if (!dispatch_is_admin(m[i]))
+			one_request(t, m[i]);
 	for (size_t tries = 0; tries < BATCH_DECIDED && coordinator_ready(t->coordinator); tries++)
 		one_decision(t);
 	for (size_t tries = 0; tries < BATCH_DECIDED && doubts_ready(t->doubts); tries++)
@@ -428,7 +428,7 @@ one_by_one(struct tmq *t, struct link_msg *m, size_t n)
 }
 
 static void
-run(struct tmq *t, struct link_msg *m, size_t n)
+run(struct tmq *t, struct link_msg **m, size_t n)
 {
 	int rc, looks = LOOKS;
 
@@ -446,8 +446,46 @@ run(struct tmq *t, struct link_msg *m, size_t n)
 		t->next_tick_us = clock_now_us() + RETRY_US;	/* what was due is due still, but not at full speed */
 	}
 	for (size_t i = 0; i < n; i++)	/* these open batches of their own */
-		if (dispatch_is_admin(&m[i]))
-			admin_answer(t, &m[i], t->send, t->send_arg);
+		if (dispatch_is_admin(m[i]))
+			admin_answer(t, m[i], t->send, t->send_arg);
+}
+
+/* --- two batches out of one: what writes nothing does not wait for the flush of the rest --- */
+
+static size_t	/* the bit of a peer; two may share it, and then stay in their order without need */
+peer_bit(const struct link_peer *p)
+{
+	uint32_t h = 2166136261u;
+
+	for (uint8_t i = 0; i < p->n; i++)
+		h = (h ^ p->id[i]) * 16777619u;
+	return (h ^ h >> 16) % PEER_BITS;
+}
+
+/*
+ * Those that write nothing first, the order among these and among the others kept; their number.  Who has sent one that
+ * writes gets what it sent later in its order.  None are first where something else waits to be served.
+ */
+static size_t
+sort(struct tmq *t, struct link_msg *m, size_t n, struct link_msg **v)
+{
+	uint64_t writes[PEER_BITS / 64] = { 0 };
+	struct link_msg *rest[BATCH_MAX];
+	bool split = n > 1 && t->unsent == NULL && !batch_more(t);
+	size_t first = 0, n_rest = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t bit = split ? peer_bit(&m[i].peer) : 0;
+
+		if (split && !(writes[bit / 64] >> bit % 64 & 1) && wire_is_tentative(m[i].head, m[i].head_len)) {
+			v[first++] = &m[i];
+			continue;
+		}
+		writes[bit / 64] |= UINT64_C(1) << bit % 64;
+		rest[n_rest++] = &m[i];
+	}
+	memcpy(v + first, rest, n_rest * sizeof *rest);
+	return first;
 }
 
 void
@@ -463,13 +501,18 @@ batch_turn(struct tmq *t)
 void
 batch_run(struct tmq *t, struct link_msg *m, size_t n)
 {
+	struct link_msg *v[BATCH_MAX], next, *one = &next;
 	bool jobs = t->jobs.all != NULL;
-	struct link_msg next;
+	size_t first;
 
 	batch_turn(t);
-	run(t, m, n);
+	first = sort(t, m, n, v);
+	if (first > 0)
+		run(t, v, first);
+	if (first < n || n == 0)
+		run(t, v + first, n - first);
 	while (jobs_next_ready(&t->jobs, &next)) {	/* whose client had a job that is done */
-		run(t, &next, 1);
+		run(t, &one, 1);
 		link_msg_done(&next);
 	}
 	if (jobs)
