@@ -56,7 +56,7 @@ put(struct client *c, int where)
 static void
 take(struct client *c, int where)
 {
-	TPQCTL ctl = { .flags = TPNOFLAGS };
+	TPQCTL ctl = { .flags = TPQWAIT };	/* TP_CMT_LOGGED: the other space may be behind */
 	long len;
 
 	if (tpdequeue(space[job.kind == ONE ? 0 : where], queue[where], &ctl, &c->data, &len, 0) == -1)
