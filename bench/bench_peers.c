@@ -5,6 +5,7 @@
  *     bench_peers            PEER_PG: connection string of a PostgreSQL server; PEER_REDIS: socket path of a Redis server
  *
  * PostgreSQL  INSERT one row; DELETE the first row that nobody has locked, RETURNING it; synchronous_commit on
+ *             a transaction: BEGIN, that DELETE, an INSERT in another table, COMMIT: four round trips, and three of ours
  * Redis       LPUSH and RPOP on a list; appendfsync always.  RPOP is at most once: what a client took and lost is gone
  *
  * The three are asked in turn, a slice each, again and again.  Ratios are ours to theirs.  bench/peers starts the servers.
@@ -21,12 +22,13 @@
 
 enum { SIZE = 1024, MOST = 64, ROUNDS = 4 };
 enum who { OURS, POSTGRES, REDIS, N_PEERS };
+enum what { PUT, TAKE, MOVE };	/* MOVE: take one and put it elsewhere, in one transaction */
 static const char *const names[N_PEERS] = { "atmiq", "PostgreSQL", "Redis" };
 
 struct client {
 	pthread_t thread;
 	enum who who;
-	bool take;
+	enum what what;
 	long put;
 	double seconds;
 	struct times times;
@@ -48,10 +50,15 @@ fail(const char *who, const char *what)
 static void
 ours_call(struct client *c)
 {
+	char *to = c->what == MOVE ? "SIDE" : "SHORT";
 	TPQCTL ctl = { .flags = TPNOFLAGS };
 	long len = SIZE;
 
-	if ((c->take ? tpdequeue("QSPACE", "SHORT", &ctl, &c->data, &len, 0) : tpenqueue("QSPACE", "SHORT", &ctl, c->data, SIZE, 0)) == -1)
+	if ((c->what == MOVE && tpbegin(60, 0) == -1) ||
+	    (c->what != PUT && tpdequeue("QSPACE", "SHORT", &ctl, &c->data, &len, 0) == -1))
+		fail(names[OURS], tpstrerror(tperrno));
+	ctl.flags = TPNOFLAGS;
+	if ((c->what != TAKE && tpenqueue("QSPACE", to, &ctl, c->data, SIZE, 0) == -1) || (c->what == MOVE && tpcommit(0) == -1))
 		fail(names[OURS], tpstrerror(tperrno));
 }
 
@@ -67,6 +74,8 @@ pg_open(struct client *c)
 		fail(names[POSTGRES], PQerrorMessage(c->pg));
 	r = PQprepare(c->pg, "put", "INSERT INTO q (body) VALUES ($1)", 1, NULL);
 	PQclear(r);
+	r = PQprepare(c->pg, "aside", "INSERT INTO q2 (body) VALUES ($1)", 1, NULL);
+	PQclear(r);
 	r = PQprepare(c->pg, "take",
 	    "DELETE FROM q WHERE id = (SELECT id FROM q ORDER BY id FOR UPDATE SKIP LOCKED LIMIT 1) RETURNING body", 0, NULL);
 	if (PQresultStatus(r) != PGRES_COMMAND_OK)
@@ -75,15 +84,52 @@ pg_open(struct client *c)
 }
 
 static void
+pg_put(struct client *c, const char *statement, const char *body)
+{
+	int length[1] = { SIZE }, binary[1] = { 1 };
+	PGresult *r = PQexecPrepared(c->pg, statement, 1, &body, length, binary, 1);
+
+	if (PQresultStatus(r) != PGRES_COMMAND_OK)
+		fail(names[POSTGRES], PQerrorMessage(c->pg));
+	PQclear(r);
+}
+
+static PGresult *
+pg_take(struct client *c)
+{
+	PGresult *r = PQexecPrepared(c->pg, "take", 0, NULL, NULL, NULL, 1);
+
+	if (PQresultStatus(r) != PGRES_TUPLES_OK || PQntuples(r) != 1)
+		fail(names[POSTGRES], PQresultStatus(r) == PGRES_TUPLES_OK ? "nothing to take" : PQerrorMessage(c->pg));
+	return r;
+}
+
+static void
+pg_do(struct client *c, const char *command)
+{
+	PGresult *r = PQexec(c->pg, command);
+
+	if (PQresultStatus(r) != PGRES_COMMAND_OK)
+		fail(names[POSTGRES], PQerrorMessage(c->pg));
+	PQclear(r);
+}
+
+static void
 pg_call(struct client *c)
 {
-	const char *value[1] = { c->data };
-	int length[1] = { SIZE }, binary[1] = { 1 };
-	PGresult *r = c->take ? PQexecPrepared(c->pg, "take", 0, NULL, NULL, NULL, 1) :
-	    PQexecPrepared(c->pg, "put", 1, value, length, binary, 1);
+	PGresult *r;
 
-	if (PQresultStatus(r) != (c->take ? PGRES_TUPLES_OK : PGRES_COMMAND_OK) || (c->take && PQntuples(r) != 1))
-		fail(names[POSTGRES], c->take && PQresultStatus(r) == PGRES_TUPLES_OK ? "nothing to take" : PQerrorMessage(c->pg));
+	if (c->what == PUT) {
+		pg_put(c, "put", c->data);
+		return;
+	}
+	if (c->what == MOVE)
+		pg_do(c, "BEGIN");
+	r = pg_take(c);
+	if (c->what == MOVE) {
+		pg_put(c, "aside", PQgetvalue(r, 0, 0));
+		pg_do(c, "COMMIT");
+	}
 	PQclear(r);
 }
 
@@ -107,7 +153,7 @@ redis_call(struct client *c)
 	size_t n = 0, want;
 	ssize_t got;
 
-	if (c->take) {
+	if (c->what == TAKE) {
 		n = sizeof pop - 1;
 		memcpy(out, pop, n);
 	} else {
@@ -118,11 +164,11 @@ redis_call(struct client *c)
 	}
 	if (send(c->redis, out, n, MSG_NOSIGNAL) != (ssize_t)n)
 		fail(names[REDIS], strerror(errno));
-	want = c->take ? sizeof "$1024\r\n" - 1 + SIZE + 2 : 0;
+	want = c->what == TAKE ? sizeof "$1024\r\n" - 1 + SIZE + 2 : 0;
 	for (n = 0; n < want || n < 3 || in[n - 1] != '\n'; n += (size_t)got)
 		if ((got = recv(c->redis, in + n, sizeof in - n, 0)) <= 0)
 			fail(names[REDIS], "the connection ended");
-		else if (in[0] != (c->take ? '$' : ':') || (c->take && n + (size_t)got >= 2 && in[1] == '-'))
+		else if (in[0] != (c->what == TAKE ? '$' : ':') || (c->what == TAKE && n + (size_t)got >= 2 && in[1] == '-'))
 			fail(names[REDIS], in[0] == '-' ? "it answers with an error" : "nothing to take");
 }
 
@@ -155,13 +201,13 @@ work(void *arg)
 	pthread_barrier_wait(c->go);
 	pthread_barrier_wait(c->go);		/* the clock starts */
 	start = after = now_s();
-	for (long i = 0; c->take ? i < c->put : after - start < c->seconds; i++) {
+	for (long i = 0; c->what != PUT ? i < c->put : after - start < c->seconds; i++) {
 		before = now_s();
 		one_call(c);
 		after = now_s();
 		times_add(&c->times, (after - before) * 1e6);
 	}
-	if (!c->take)
+	if (c->what == PUT)
 		c->put = (long)c->times.n;
 	pthread_barrier_wait(c->go);
 	tpfree(c->data);
@@ -177,7 +223,7 @@ work(void *arg)
 static struct client clients[N_PEERS][MOST];
 
 static void
-slice(enum who who, int n, bool take, double seconds, struct times *t)
+slice(enum who who, int n, enum what what, double seconds, struct times *t)
 {
 	pthread_barrier_t go;
 	double start;
@@ -186,7 +232,7 @@ slice(enum who who, int n, bool take, double seconds, struct times *t)
 	for (int i = 0; i < n; i++) {
 		struct client *c = &clients[who][i];
 		c->who = who;
-		c->take = take;
+		c->what = what;
 		c->seconds = seconds;
 		c->go = &go;
 		times_clear(&c->times);
@@ -209,9 +255,9 @@ static void
 print_row(const char *what, int n, const bool *there, struct times *t)
 {
 	for (int who = 0; who < N_PEERS; who++) {
-		if (!there[who])
+		if (!there[who] || t[who].n == 0)
 			continue;
-		printf("%-8s %2d clients  %-10s %8.0f/s   p50 %6.0f us   p99 %6.0f us", what, n, names[who], times_rate(&t[who]),
+		printf("%-11s %2d clients  %-10s %8.0f/s   p50 %6.0f us   p99 %6.0f us", what, n, names[who], times_rate(&t[who]),
 		    times_percentile(&t[who], 50), times_percentile(&t[who], 99));
 		if (who != OURS)
 			printf("   ours/theirs: rate %.2f, p50 %.2f, p99 %.2f", times_rate(&t[OURS]) / times_rate(&t[who]),
@@ -228,7 +274,7 @@ int
 main(void)
 {
 	static const int ns[] = { 1, 8, 64 };
-	static struct times in[N_PEERS], out[N_PEERS], probe;
+	static struct times in[N_PEERS], out[N_PEERS], again[N_PEERS], moved[N_PEERS], probe;
 	const bool there[N_PEERS] = { true, getenv("PEER_PG") != NULL, getenv("PEER_REDIS") != NULL };
 	double seconds = bench_seconds(2) / ROUNDS;
 
@@ -240,11 +286,16 @@ main(void)
 				int who = (k + round) % N_PEERS;
 				if (!there[who])
 					continue;
-				slice((enum who)who, ns[i], false, seconds, &in[who]);
-				slice((enum who)who, ns[i], true, 0, &out[who]);
+				slice((enum who)who, ns[i], PUT, seconds, &in[who]);
+				slice((enum who)who, ns[i], TAKE, 0, &out[who]);
+				if (who == REDIS)
+					continue;	/* has no such transaction */
+				slice((enum who)who, ns[i], PUT, seconds / 2, &again[who]);
+				slice((enum who)who, ns[i], MOVE, 0, &moved[who]);
 			}
 		print_row("enqueue", ns[i], there, in);
 		print_row("dequeue", ns[i], there, out);
+		print_row("transaction", ns[i], there, moved);
 	}
 	return 0;
 }
