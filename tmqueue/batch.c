@@ -484,7 +484,8 @@ sort(struct tmq *t, struct link_msg *m, size_t n, struct link_msg **v)
 		writes[bit / 64] |= UINT64_C(1) << bit % 64;
 		rest[n_rest++] = &m[i];
 	}
-	memcpy(v + first, rest, n_rest * sizeof *rest);
+	for (size_t i = 0; i < n_rest; i++)
+		v[first + i] = rest[i];
 	return first;
 }
 
