@@ -44,7 +44,7 @@ xa_hex(const XID *x)
 const char *
 xa_info(const char *dir, int space)
 {
-	static char info[PATH_MAX];
+	static __thread char info[PATH_MAX];
 	char n[16] = "";
 
 	if (space > 1)

@@ -12,7 +12,7 @@
 XID xa_id(const char *gtrid, const char *bqual);
 bool xid_same(const XID *a, const XID *b);
 char *xa_hex(const XID *x);			/* as qmadmin writes the id; malloc'ed */
-const char *xa_info(const char *dir, int space);	/* its open string; valid until the next call */
+const char *xa_info(const char *dir, int space);	/* its open string; valid until the next call of the thread */
 
 int xa_open(const char *info, int rmid, long flags);
 int xa_close(int rmid, long flags);

@@ -205,6 +205,48 @@ a_queue_manager_that_hangs_is_tried_again(void)
 	given_done(g);
 }
 
+/*
+ * The queue manager dies with a word of the transaction manager in its hands: before it is on disk, or when only the answer is
+ * missing.  The word is said again, and its successor's answer is right for both.
+ */
+static void
+a_word_whose_answer_was_lost_is_said_again(void)
+{
+	static const struct { const char *point; int prepare, commit, rollback; bool stays; } rows[] = {	/* -1: not called */
+		{ "PREPARE_RECEIVED", XA_RBCOMMFAIL, -1, XAER_NOTA, false }, { "PREPARE_FLUSH", XA_RBCOMMFAIL, -1, XAER_NOTA, false },
+		{ "PREPARE_FLUSHED", XA_OK, XA_OK, -1, true }, { "DECIDED_RECEIVED", XA_OK, XA_OK, -1, true },
+		{ "DECIDED_FLUSH", XA_OK, XA_OK, -1, true }, { "DECIDED_FLUSHED", XA_OK, XA_OK, -1, true },
+		{ "ABORT_RECEIVED", XA_OK, -1, XA_OK, false }, { "ABORT_FLUSH", XA_OK, -1, XA_OK, false },
+		{ "ABORT_FLUSHED", XA_OK, -1, XA_OK, false } };
+	struct given *g = given_system(&(struct given_conf){ .spaces = 2, .queues = QUEUES, .points = true });
+	char name[20], got[64];
+	size_t i;
+
+	CU_ASSERT_EQUAL_FATAL(xa_open(xa_info(given_dir(g), 1), 1, TMNOFLAGS), XA_OK);
+	CU_ASSERT_EQUAL_FATAL(xa_open(xa_info(given_dir(g), 2), 2, TMNOFLAGS), XA_OK);
+	for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+		XID x;
+
+		snprintf(name, sizeof name, "%zu", i);
+		x = xa_id("lost", name);
+		CU_ASSERT_EQUAL(xa_start(&x, 1, TMNOFLAGS), XA_OK);
+		CU_ASSERT_EQUAL(xa_put(1, "ORDERS", name), 0);
+		CU_ASSERT_EQUAL(xa_end(&x, 1, TMSUCCESS), XA_OK);
+		given_point_set(g, given_group(1), rows[i].point, "kill");
+		CU_ASSERT_EQUAL(xa_prepare(&x, 1, TMNOFLAGS), rows[i].prepare);
+		if (rows[i].commit != -1)
+			CU_ASSERT_EQUAL(xa_commit(&x, 1, TMNOFLAGS), rows[i].commit);
+		if (rows[i].rollback != -1)
+			CU_ASSERT_EQUAL(xa_rollback(&x, 1, TMNOFLAGS), rows[i].rollback);
+		CU_ASSERT_TRUE(given_point_hit(g, given_group(1), rows[i].point));
+		given_point_clear(g, given_group(1));
+		if (rows[i].stays)
+			CU_ASSERT_EQUAL(xa_take(1, "ORDERS", got), 0);
+		CU_ASSERT_EQUAL(xa_take(1, "ORDERS", got), QMENOMSG);
+	}
+	spaces_done(g);
+}
+
 static void	/* Another group has the same space and serves it when the first is shut down. */
 whichever_group_serves_the_space_it_is_the_same_manager(void)
 {
@@ -332,6 +374,7 @@ main(int argc, char **argv)
 		UNIT(one_phase_of_a_forgotten_branch_commits_nothing),
 		UNIT(a_queue_manager_that_is_shut_down_is_waited_for),
 		UNIT(a_queue_manager_that_hangs_is_tried_again),
+		UNIT(a_word_whose_answer_was_lost_is_said_again),
 		UNIT(whichever_group_serves_the_space_it_is_the_same_manager),
 		UNIT(who_dies_in_a_branch_leaves_nothing),
 		UNIT(who_dies_before_it_prepares_leaves_nothing),
