@@ -6,7 +6,8 @@
  *
  * A commit that was sent and not answered may have happened.  Where several groups joined, the coordinator that comes back is
  * asked while the caller's time lasts: that it committed is certain, since its record of the decision says so.  That it knows
- * nothing says nothing: the record goes when all groups have answered.
+ * nothing says nothing: the record goes when all groups have answered.  Where it stays unknown the others are told to roll back:
+ * one that has not voted yet does, and then it is certain; one that has voted refuses, and hears the outcome from the coordinator.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -162,6 +163,25 @@ surely_committed(struct context *ctx, const struct patience *how)
 	}
 }
 
+/* Did one of the others roll back for it?  Then nobody committed: its vote was needed. */
+static bool
+surely_rolled_back(struct context *ctx)
+{
+	struct patience how = { .deadline_us = deadline_from(ABORT_US), .restart = true };
+	struct pending p[WIRE_MAX_GROUPS] = { 0 };
+	int sent[WIRE_MAX_GROUPS], i, n = ctx->tran.groups.n;
+	struct wire_txreply reply;
+	bool certain = false;
+
+	tran_doom_because(ctx, TPETIME, 0, "group %s, which was told to commit, is lost", ctx->tran.groups.name[0]);
+	for (i = 1; i < n; i++)
+		sent[i] = group_tell(ctx, i, WIRE_TX_ABORT, &how, &p[i]);
+	for (i = 1; i < n; i++)
+		if (sent[i] == 0 && group_hear(ctx, i, &how, &p[i], &reply) == 0)
+			certain |= reply.error == 0 && reply.outcome == WIRE_OUT_ROLLED_BACK;
+	return certain;
+}
+
 static int
 commit_unknown(struct context *ctx, int err, const struct patience *how)
 {
@@ -169,6 +189,11 @@ commit_unknown(struct context *ctx, int err, const struct patience *how)
 
 	if (err != TPETIME && g->n > 1 && surely_committed(ctx, how))
 		return 0;
+	if (g->n > 1 && surely_rolled_back(ctx)) {
+		ulog("LIBTUX_CAT:5034: ERROR: transaction rolled back: group %s was told to commit and %s", g->name[0],
+		    err == TPETIME ? "did not answer in time" : "is gone");
+		return TPEABORT;
+	}
 	ulog("LIBTUX_CAT:5033: ERROR: the outcome of a transaction is unknown: group %s was told to commit and %s", g->name[0],
 	    err == TPETIME ? "did not answer in time" : "is gone");
 	return TPETIME;
