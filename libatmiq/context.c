@@ -165,6 +165,7 @@ fork_child(void)
 	pthread_mutex_init(&join_lock, NULL);	/* whoever joined meanwhile is not here */
 	app_fork_child();
 	tran_fork_child();
+	tran_to_log(NULL);
 	xa_fork_child();
 	pthread_mutex_unlock(&list_lock);
 }
@@ -347,7 +348,8 @@ context_lock(struct context *ctx)
 	if (err != 0) {
 		pthread_mutex_unlock(&ctx->lock);
 		context_unref(ctx);
-	}
+	} else
+		tran_to_log(ctx);	/* another thread may have begun or ended it */
 	return err;
 }
 
@@ -388,6 +390,7 @@ context_enter(void)
 int
 context_leave(struct context *ctx, int err)
 {
+	tran_to_log(ctx);	/* and again, while a queue operation was under way */
 	pthread_mutex_unlock(&ctx->lock);
 	context_unref(ctx);
 	cancel_release();
@@ -607,6 +610,24 @@ context_is_server(void)
 	return yes;
 }
 
+/* Neither lock is waited for: it is called for lines of signal handlers too, and while another thread has the context for long. */
+void
+context_to_log(void)
+{
+	struct context *ctx;
+
+	if (pthread_mutex_trylock(&list_lock) != 0)
+		return;
+	ctx = mode == MODE_SINGLE ? single : has_one() && mine->joined ? mine : NULL;
+	if (ctx == NULL)
+		tran_to_log(NULL);
+	else if (pthread_mutex_trylock(&ctx->lock) == 0) {
+		tran_to_log(ctx);
+		pthread_mutex_unlock(&ctx->lock);
+	}
+	pthread_mutex_unlock(&list_lock);
+}
+
 int
 tpgetctxt(TPCONTEXT_T *context, long flags)
 {
@@ -650,5 +671,8 @@ tpsetctxt(TPCONTEXT_T context, long flags)
 			mine_set(ctx);
 	}
 	pthread_mutex_unlock(&list_lock);
-	return err == 0 ? 0 : fail(err);
+	if (err != 0)
+		return fail(err);
+	context_to_log();
+	return 0;
 }

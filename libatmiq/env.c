@@ -27,6 +27,7 @@ proc_name_counts(void)
 int
 vuserlog(char *fmt, va_list ap)
 {
+	context_to_log();
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 	return ulog_v(fmt, ap);

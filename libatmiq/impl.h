@@ -121,6 +121,7 @@ bool context_settle(struct context *ctx);	/* wait for those of the transaction; 
 int context_serve(struct app *app, const int64_t cltid[4], struct context **out);
 void context_serve_end(struct context *ctx);
 bool context_is_server(void);
+void context_to_log(void);	/* tran_to_log() of the context of this thread, where that can be looked at without waiting */
 
 /* --- time --- */
 int64_t deadline_from(int64_t us);	/* now + us, LINK_FOREVER for 0 */
@@ -129,6 +130,7 @@ uint32_t time_left_ms(int64_t deadline_us);	/* at least 1; 0 for ever */
 void call_patience(struct context *ctx, long flags, struct patience *out);
 void patience_of_service(struct patience *how, int64_t blocktime_us);	/* once the service is known; 0: it has none */
 int64_t blocking_us(const struct context *ctx);
+int64_t blocking_of_end_us(const struct context *ctx);	/* of tpcommit() and tpabort() */
 int call_priority(struct context *ctx, long service_prio);	/* of the next request; consumes tpsprio */
 
 /* --- transactions --- */
@@ -154,6 +156,8 @@ void tran_enter(struct context *ctx);	/* ctx->tran is filled in */
 void tran_leave(struct context *ctx);	/* it goes on elsewhere: suspended */
 void tran_forget(struct context *ctx);	/* it is over, or never was */
 void tran_fork_child(void);
+/* Lines that this thread logs bear the id of the context's transaction; of none when ctx is NULL or in none. */
+void tran_to_log(const struct context *ctx);
 /* A service ends.  True: the transaction that it was called in is suspended; it is taken back, and doomed, for it must not
  * be committed without the caller knowing what joined. */
 bool tran_request_back(struct context *ctx);

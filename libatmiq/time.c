@@ -36,6 +36,13 @@ blocking_us(const struct context *ctx)
 	return ctx->app->blocktime_us;
 }
 
+/* The end of a transaction is not the next call that TPBLK_NEXT means: one that cannot be told not to block. */
+int64_t
+blocking_of_end_us(const struct context *ctx)
+{
+	return ctx->blk_all_us > 0 ? ctx->blk_all_us : ctx->app->blocktime_us;
+}
+
 /* In a transaction its own deadline bounds every call, TPNOTRAN or not, and the blocking time does not count. */
 void
 call_patience(struct context *ctx, long flags, struct patience *out)

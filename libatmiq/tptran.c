@@ -56,12 +56,23 @@ gtrid_make(struct tran *t)
 	t->gtrid_len = sizeof g;
 }
 
-static void
-gtrid_to_log(const struct tran *t)
+void
+tran_to_log(const struct context *ctx)
 {
+	static __thread struct { uint8_t len, gtrid[WIRE_GTRID_MAX]; } shown;
+	const struct tran *t = ctx == NULL || !ctx->tran.active ? NULL : &ctx->tran;
+	uint8_t len = t == NULL ? 0 : t->gtrid_len;
 	unsigned long xid[3];
 
-	gtrid_words(t->gtrid, t->gtrid_len, xid);
+	if (len == shown.len && (len == 0 || memcmp(shown.gtrid, t->gtrid, len) == 0))
+		return;
+	shown.len = len;
+	if (t == NULL) {
+		ulog_gtrid(NULL);
+		return;
+	}
+	memcpy(shown.gtrid, t->gtrid, len);
+	gtrid_words(t->gtrid, len, xid);
 	ulog_gtrid(xid);
 }
 
@@ -69,15 +80,14 @@ void
 tran_enter(struct context *ctx)
 {
 	ctx->tran.active = true;
-	gtrid_to_log(&ctx->tran);
+	tran_to_log(ctx);
 }
 
 void
 tran_leave(struct context *ctx)
 {
-	if (ctx->tran.active)
-		ulog_gtrid(NULL);
 	memset(&ctx->tran, 0, sizeof ctx->tran);
+	tran_to_log(ctx);
 }
 
 /* What the table is told of a transaction that has a slot. */
@@ -238,7 +248,7 @@ void
 tran_resume(struct context *ctx, const struct tran *t)
 {
 	ctx->tran = *t;
-	gtrid_to_log(&ctx->tran);
+	tran_to_log(ctx);
 }
 
 int

@@ -111,7 +111,7 @@ groups_abort(struct context *ctx)
 {
 	struct pending p[WIRE_MAX_GROUPS] = { 0 };
 	bool heard[WIRE_MAX_GROUPS];
-	int64_t patience_us = blocking_us(ctx) < ABORT_US ? blocking_us(ctx) : ABORT_US;
+	int64_t patience_us = blocking_of_end_us(ctx) < ABORT_US ? blocking_of_end_us(ctx) : ABORT_US;
 	struct patience how = { .deadline_us = deadline_from(patience_us), .restart = true, .noblock = true };
 	int sent[WIRE_MAX_GROUPS], i, err = 0, n = ctx->tran.groups.n;
 
@@ -231,7 +231,7 @@ commit_answered(struct context *ctx, const struct wire_txreply *reply)
 int
 groups_commit(struct context *ctx)
 {
-	struct patience how = { .deadline_us = deadline_from(blocking_us(ctx)), .restart = true };
+	struct patience how = { .deadline_us = deadline_from(blocking_of_end_us(ctx)), .restart = true };
 	struct pending p = { 0 };
 	struct wire_txreply reply;
 	char service[WIRE_NAME];

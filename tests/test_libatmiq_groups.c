@@ -58,6 +58,29 @@ commit_is_one_message_with_all_groups(void)
 	fake_done(f);
 }
 
+static void	/* TPBLK_NEXT is for a call that can be told not to block: a short one neither shortens a commit nor is used up. */
+the_time_of_the_next_call_is_not_that_of_a_commit(void)
+{
+	struct fake *f = fake_application();
+	char *b = given_buffer();
+
+	given_transaction(f, b, 3);
+	CU_ASSERT_EQUAL(tpsblktime(50, TPBLK_NEXT | TPBLK_MILLISECOND), 0);
+	CU_ASSERT_EQUAL(tpcommit(0), 0);
+	CU_ASSERT_TRUE(seen(f)->txend.timeout_ms > 5000);
+	given_transaction(f, b, 3);
+	CU_ASSERT_EQUAL(tpsblktime(50, TPBLK_NEXT | TPBLK_MILLISECOND), 0);
+	CU_ASSERT_EQUAL(tpabort(0), 0);
+	CU_ASSERT_TRUE(seen(f)->txend.timeout_ms > 1000);
+	CU_ASSERT_EQUAL(tpgblktime(TPBLK_NEXT | TPBLK_MILLISECOND), 50);
+	CU_ASSERT_EQUAL(tpsblktime(4, TPBLK_ALL), 0);
+	given_transaction(f, b, 3);
+	CU_ASSERT_EQUAL(tpcommit(0), 0);
+	CU_ASSERT_TRUE(seen(f)->txend.timeout_ms <= 4000);
+	tpfree(b);
+	fake_done(f);
+}
+
 static void
 tpscmt_says_when_a_commit_is_answered(void)
 {
@@ -509,6 +532,7 @@ main(void)
 {
 	static const struct unit_test tests[] = {
 		UNIT(commit_is_one_message_with_all_groups),
+		UNIT(the_time_of_the_next_call_is_not_that_of_a_commit),
 		UNIT(tpscmt_says_when_a_commit_is_answered),
 		UNIT(what_the_coordinator_answers_is_what_tpcommit_says),
 		UNIT(rollback_goes_to_every_group),
