@@ -218,7 +218,7 @@ take_initiators(const struct app *a, struct trans *t)
 		snprintf(p->lmid, sizeof p->lmid, "%s", a->machine->lmid);
 		snprintf(p->state, sizeof p->state, "%s", states[e.state]);
 		snprintf(p->client, sizeof p->client, "process %ld", (long)e.pid);
-		p->doomed = e.doomed;
+		p->doomed = e.doomed || (e.deadline_us != GTT_NEVER && clock_mono_us() >= e.deadline_us);
 		p->began_us = e.begun_us;
 		p->deadline_us = e.deadline_us == GTT_NEVER ? 0 : clock_now_us() + e.deadline_us - clock_mono_us();
 	}

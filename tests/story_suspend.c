@@ -160,6 +160,16 @@ is_unused(void *arg)
 	return none;
 }
 
+static bool	/* It counts for a while yet; tmadmin says what can become of it. */
+is_out_of_time(void *arg)
+{
+	struct ran r = given_run(arg, "pt\n", "tmadmin");
+	bool said = has(r.out, "Transaction status: TMGABORTONLY, Group count: 0");
+
+	ran_free(&r);
+	return said;
+}
+
 static void	/* Its time goes on when its process is gone. */
 one_that_nobody_resumes(void)
 {
@@ -170,6 +180,7 @@ one_that_nobody_resumes(void)
 	CU_ASSERT_EQUAL(child_done(&c), 0);
 	CU_ASSERT_TRUE(wait_until(is_unused, g, 30));
 	CU_ASSERT_EQUAL(depth(g, "Q"), 0);
+	CU_ASSERT_TRUE(wait_until(is_out_of_time, g, 30));
 	given_done(g);
 }
 
