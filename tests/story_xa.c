@@ -213,6 +213,23 @@ one_branch_commits_in_one_phase(void)
 	spaces_done(g);
 }
 
+static void	/* It has voted; one phase is for a branch that has not. */
+a_prepared_branch_is_not_committed_in_one_phase(void)
+{
+	struct given *g = given_spaces();
+	XID x = xa_id("two", "phases");
+
+	CU_ASSERT_EQUAL(xa_start(&x, 1, TMNOFLAGS), XA_OK);
+	CU_ASSERT_EQUAL(xa_put(1, "ORDERS", "nails"), 0);
+	CU_ASSERT_EQUAL(xa_end(&x, 1, TMSUCCESS), XA_OK);
+	CU_ASSERT_EQUAL(xa_prepare(&x, 1, TMNOFLAGS), XA_OK);
+	CU_ASSERT_EQUAL(xa_commit(&x, 1, TMONEPHASE), XAER_PROTO);
+	CU_ASSERT_TRUE(is_empty(1, "ORDERS"));
+	CU_ASSERT_EQUAL(xa_commit(&x, 1, TMNOFLAGS), XA_OK);
+	CU_ASSERT_TRUE(gets(1, "ORDERS", "nails"));
+	spaces_done(g);
+}
+
 static void
 a_branch_without_work_is_read_only(void)
 {
@@ -847,6 +864,7 @@ main(int argc, char **argv)
 		UNIT(two_spaces_commit_together),
 		UNIT(rollback_brings_back_before_and_after_prepare),
 		UNIT(one_branch_commits_in_one_phase),
+		UNIT(a_prepared_branch_is_not_committed_in_one_phase),
 		UNIT(a_branch_without_work_is_read_only),
 		UNIT(an_id_is_used_once_and_joined_when_it_is_there),
 		UNIT(while_it_is_suspended_the_thread_works_outside),

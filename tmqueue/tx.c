@@ -265,7 +265,7 @@ commit(struct txs *t, struct branch *b, struct tx_answer *a)
 	static const struct wire_why no_room = { .error = TPEABORT, .text = "no room to commit" };
 	int rc;
 
-	if (qspace_branch_state(b) == BR_PREPARED && qspace_branch_coordinator(b)[0] != '\0') {
+	if (qspace_branch_state(b) == BR_PREPARED) {	/* who had it prepared ends it with DECIDED */
 		*a = (struct tx_answer){ TPEPROTO, WIRE_OUT_PREPARED };
 		return 0;
 	}
