@@ -208,6 +208,8 @@ a_group_that_died_before_the_commit(void)
 		CU_ASSERT_TRUE(wait_until(runs_anew, &old, 15));
 		REFUSED(tpcommit(0), TPEABORT);
 		CU_ASSERT_EQUAL(tpgetlev(), 0);
+		if (first == 2)			/* the coordinator knows whose fault it was, and says it to who reads the log */
+			CU_ASSERT_TRUE(given_logged(g, "is rolled back: group QUE1 "));
 		CU_ASSERT_TRUE(comes_back("QSPACE", "first", 10));
 		CU_ASSERT_TRUE(comes_back("QSPACE2", "second", 10));
 		put("Q", "first");

@@ -22,6 +22,7 @@
 #include "clock.h"
 #include "gtrid.h"
 #include "point.h"
+#include "quiet.h"
 #include "ulog.h"
 
 #define VOTE_LEAST_US 5000000		/* however little of the transaction's time is left: a slow flush loses no vote */
@@ -363,6 +364,16 @@ roll_back(struct deal *d, int error, const char *who, const char *what)
 			c->until_us = clock_mono_us() + RECALL_US;
 }
 
+static void	/* Its program is told no more than that it was rolled back; the log has the reason. */
+roll_back_for(struct party *p, const char *what)
+{
+	char gtrid[GTRID_HEX];
+
+	gtrid_to_hex(p->deal->id.gtrid, p->deal->id.len, gtrid);
+	quiet_log("QM_CAT:1645: WARN: TMQUEUE: transaction %s is rolled back: group %s %s", gtrid, letter_group(&p->letter), what);
+	roll_back(p->deal, TPEABORT, letter_group(&p->letter), what);
+}
+
 /* --- what the others say --- */
 
 static void
@@ -375,7 +386,7 @@ on_vote(struct party *p, int error, int outcome)
 		/* Who says that it rolled back is not to be told; one that was ended by hand is, for it has to forget that. */
 		if (outcome == WIRE_OUT_ROLLED_BACK || outcome == WIRE_OUT_NONE_SUCH)
 			p->at = PARTY_DONE;
-		roll_back(d, TPEABORT, letter_group(&p->letter), "could not commit");
+		roll_back_for(p, outcome == WIRE_OUT_NONE_SUCH ? "had lost its part" : "could not commit");
 		return;
 	}
 	p->at = outcome == WIRE_OUT_PREPARED ? PARTY_PREPARED : PARTY_READ_ONLY;
@@ -455,7 +466,7 @@ on_failure(struct letter *l, bool sent)
 	if (l->op == WIRE_TX_PREPARE && !sent)
 		p->at = PARTY_DONE;	/* it heard nothing, and would not hear more */
 	if (l->op == WIRE_TX_PREPARE)
-		roll_back(p->deal, TPEABORT, letter_group(l), sent ? "was lost before it voted" : "cannot be reached to commit");
+		roll_back_for(p, sent ? "was lost before it voted" : "cannot be reached to commit");
 	else
 		party_done(p);	/* it will ask, and hear that it is rolled back (D5) */
 	deal_look(p->deal);
