@@ -71,6 +71,7 @@ show_groups(FILE *out, const struct trans_part *p, size_t n)
 	}
 	if (*client != '\0')
 		fprintf(out, "\tclient: %s\n", client);
+	fprintf(out, "\tid: %s\n", p[0].gtrid);	/* queue managers log it */
 }
 
 void

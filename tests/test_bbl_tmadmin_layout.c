@@ -180,7 +180,7 @@ pt_begins_as_the_user_log_does(void)
 	    "\tGroup count: 2, Time out: 30, Time left: 18, Age: 12\n"
 	    "\tgroup: QUE1, status: TMGCOMCALLED, coordinator\n"
 	    "\tgroup: QUE2, status: TMGREADY\n"
-	    "\tclient: process 11192 of user 1000\n\n");
+	    "\tclient: process 11192 of user 1000\n\tid: 00064bd19aa7f30100002bb800000002\n\n");
 	show_pt("QUE3", true);
 	CU_ASSERT_STRING_EQUAL(shown, "");
 	trans_free(&trans);
