@@ -5,6 +5,7 @@
  * One system serves all the tests of this file, for a process writes to one log; each leaves the queue empty and nothing joined.
  */
 #include <pthread.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,6 +100,56 @@ program_service_and_administrator_see_the_same(void)
 	CU_ASSERT_TRUE(line_is_in("the service says no", ""));
 	CU_ASSERT_TRUE(line_is_in("before it", ""));
 	CU_ASSERT_TRUE(line_is_in("after it", ""));
+	GIVEN_CALL_OK(tpterm());
+}
+
+static void
+try_nosuch(long flags)
+{
+	char *data = tpalloc("STRING", NULL, 64);
+
+	strcpy(data, "words");
+	CU_ASSERT_EQUAL(tpenqueue("QSPACE", "NOSUCH", NULL, data, 0, flags), -1);
+	tpfree(data);
+}
+
+static int
+count_nosuch(const char *words)
+{
+	char *log = given_log(g);
+	int n = 0;
+
+	for (char *line = strtok(log, "\n"); line != NULL; line = strtok(NULL, "\n"))
+		n += strstr(line, "!TMQUEUE.") != NULL && strstr(line, "no queue \"NOSUCH\"") != NULL &&
+		    (words == NULL ? strstr(line, ": gtrid ") == NULL : strstr(line, words) != NULL);
+	free(log);
+	return n;
+}
+
+static bool
+logs_nosuch(long flags, const char *words)
+{
+	for (int i = 0; i < 100 && count_nosuch(words) == 0; i++) {	/* such lines are rare: one a second */
+		try_nosuch(flags);
+		nap_ms(50);
+	}
+	return count_nosuch(words) > 0;
+}
+
+static void
+the_queue_manager_sees_the_same(void)
+{
+	char words[WORDS];
+
+	given_one();
+	GIVEN_CALL_OK(tpinit(NULL));
+	GIVEN_CALL_OK(tpbegin(60, 0));
+	put("Q", "one");
+	gtrid_of_tmadmin(words);
+	CU_ASSERT_TRUE(logs_nosuch(0, words));
+	CU_ASSERT_TRUE(logs_nosuch(TPNOTRAN, NULL));
+	GIVEN_CALL_OK(tpcommit(0));
+	free(take("Q"));
 	GIVEN_CALL_OK(tpterm());
 }
 
@@ -206,6 +257,7 @@ main(void)
 {
 	static const struct unit_test tests[] = {
 		UNIT(program_service_and_administrator_see_the_same),
+		UNIT(the_queue_manager_sees_the_same),
 		UNIT(each_context_has_its_own),
 		UNIT(threads_of_a_context_share_it),
 		UNIT(a_child_is_in_none),

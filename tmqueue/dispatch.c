@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "gtrid.h"
 #include "point.h"
 #include "quiet.h"
 
@@ -20,6 +21,17 @@ static void
 log_bad_queue(const struct tmq *t, const char *queue, const char *what)
 {
 	quiet_log("QM_CAT:1351: ERROR: TMQUEUE %s: no queue \"%s\" in queue space %s", what, queue, t->space);
+}
+
+static void	/* What is logged of a request belongs to its transaction; dispatch() ends that. */
+log_in(const struct wire_tx *tx)
+{
+	unsigned long words[3];
+
+	if (tx->gtrid_len == 0)
+		return;
+	gtrid_words(tx->gtrid, tx->gtrid_len, words);
+	ulog_gtrid(words);
 }
 
 /* The answer to a queue request, as far as errors go. */
@@ -113,6 +125,7 @@ enqueue(struct tmq *t, struct link_msg *m)
 
 	if (wire_enqueue_decode(m->head, m->head_len, &e) != 0 || (e.has_body != 0) != m->has_body)
 		return MALFORMED;
+	log_in(&e.tx);
 	if (e.tx.gtrid_len != 0)
 		b = txs_join(t->txs, &e.tx, m, &v);
 	in = input_of(&e, m);
@@ -212,6 +225,7 @@ dequeue(struct tmq *t, const struct link_msg *m, struct wire_dequeue *d, bool *a
 		return rc;
 	if (d->flags & TPQPEEK)
 		d->tx.gtrid_len = 0;	/* peeking is never part of a transaction */
+	log_in(&d->tx);
 	if (d->tx.gtrid_len != 0)
 		b = txs_join(t->txs, &d->tx, m, &v);
 	if (v.error == 0) {
@@ -272,6 +286,7 @@ dequeue_again(struct tmq *t, struct job *j)
 
 	if (!caller_is_gone(t, &j->peer))
 		rc = dequeue(t, &j->m, &d, &again);
+	ulog_gtrid(NULL);
 	if (rc == 0 && !again)
 		job_done(j);
 	return rc;
@@ -427,6 +442,7 @@ txend(struct tmq *t, const struct link_msg *m)
 
 	if (wire_txend_decode(m->head, m->head_len, &e) != 0 || e.tx.gtrid_len == 0)
 		return MALFORMED;
+	log_in(&e.tx);
 	if ((rc = coordinate(t, m, &e, &a, &later)) != 0 || later)
 		return rc;
 	if ((rc = follow(t, m, &e, &a)) != 0)
@@ -513,6 +529,7 @@ dispatch(struct tmq *t, struct link_msg *m)
 		refuse(t, m, kind, reqid);
 		rc = 0;
 	}
+	ulog_gtrid(NULL);
 	return rc;
 }
 
