@@ -236,12 +236,33 @@ tables_tell(struct qspace *qs)
 		closedir(d);
 }
 
+/*
+ * Recovery writes the pages that are not in the tables yet.  A table that it could not finish looks cut off, and is whole
+ * again once it can: nobody is to destroy a space for want of room.
+ */
+static bool
+disk_was_full(struct qspace *qs, const char *trouble)
+{
+	char text[4500];
+
+	if (strstr(trouble, strerror(ENOSPC)) == NULL && strstr(trouble, strerror(EDQUOT)) == NULL)
+		return false;
+	snprintf(text, sizeof text, "the disk of %s is full, and recovery has pages to write", qs->dir);
+	qs->env.trouble[0] = '\0';
+	env_trouble(qs, text);
+	ulog("QM_CAT:1350: ERROR: queue space %s: %s (%lld KB are free): nothing is lost, it opens when there is room again",
+	    qs->params.name, text, (long long)(disk_free(qs->dir) / 1024));
+	return true;
+}
+
 void
 recovery_tell(struct qspace *qs, const char *trouble)
 {
 	unsigned long first, last;
 	const char *file = strstr(trouble, "log.");
 
+	if (disk_was_full(qs, trouble))
+		return;
 	if (strstr(trouble, ".db") == NULL && strstr(trouble, "log.") == NULL)
 		tables_tell(qs);
 	if (strstr(trouble, ".db") == NULL && log_numbers(qs->dir, &first, &last) == 0 && last != 0 &&

@@ -116,6 +116,40 @@ each_write_may_be_the_one_that_fails(void)
 	given_done(g);
 }
 
+/* Killed, and recovery has no room to write: that is said, and not that its tables are damaged.  Later all is there. */
+static void
+a_space_without_room_for_recovery_opens_later(void)
+{
+	struct given_space *g = given_space(NULL);
+	struct oracle o = { 0, 0 };
+	char cmd[512], *why = NULL;
+
+	create_fifo(g, "orders", 0, 0);
+	for (int i = 0; i < 20; i++)
+		CU_ASSERT_EQUAL(round_of(g, &o, 20, 3), 0);
+	snprintf(cmd, sizeof cmd, "cp -a %s %s.killed", g->dir, g->dir);
+	CU_ASSERT_EQUAL_FATAL(system(cmd), 0);
+	qspace_close(g->qs);
+	g->qs = NULL;
+	snprintf(cmd, sizeof cmd, "rm -rf %s && mv %s.killed %s", g->dir, g->dir, g->dir);
+	CU_ASSERT_EQUAL_FATAL(system(cmd), 0);
+	for (int i = 0; i < 2; i++) {
+		break_after(i * 3, ENOSPC);
+		CU_ASSERT_NOT_EQUAL(qspace_open(g->device, "QS", NULL, &g->qs, &why), 0);
+		CU_ASSERT_TRUE(failed > 0);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(why);
+		CU_ASSERT_PTR_NOT_NULL(strstr(why, "is full"));
+		CU_ASSERT_PTR_NULL(strstr(why, "cut off"));
+		if (getenv("FAULT_SHOW"))
+			fprintf(stderr, "%s\n", why);
+		free(why);
+		mend();
+	}
+	given_open(g);
+	check(g, &o);
+	given_done(g);
+}
+
 static void
 a_transaction_survives_the_batch_that_failed(void)
 {
@@ -397,6 +431,7 @@ main(void)
 {
 	static const struct unit_test tests[] = {
 		UNIT(each_write_may_be_the_one_that_fails),
+		UNIT(a_space_without_room_for_recovery_opens_later),
 		UNIT(a_transaction_survives_the_batch_that_failed),
 		UNIT(recovery_while_running),
 		UNIT(a_damaged_page_is_reported),
