@@ -58,6 +58,7 @@ static void
 show_groups(FILE *out, const struct trans_part *p, size_t n)
 {
 	const char *coordinator = trans_coordinator(p, n), *client = "";
+	bool seen = *coordinator == '\0';
 
 	for (size_t i = 0; i < n; i++) {
 		if (*client == '\0')
@@ -68,7 +69,10 @@ show_groups(FILE *out, const struct trans_part *p, size_t n)
 		    strcmp(p[i].group, coordinator) == 0 ? ", coordinator" : "");
 		if (p[i].told[0] != '\0')
 			fprintf(out, "\twaits for: %s\n", p[i].told);
+		seen = seen || strcmp(p[i].group, coordinator) == 0;
 	}
+	if (!seen)		/* it does not run, or knows nothing of it: whose word is waited for all the same */
+		fprintf(out, "\tcoordinator: %s\n", coordinator);
 	if (*client != '\0')
 		fprintf(out, "\tclient: %s\n", client);
 	fprintf(out, "\tid: %s\n", p[0].gtrid);	/* queue managers log it */

@@ -186,6 +186,16 @@ pt_begins_as_the_user_log_does(void)
 	trans_free(&trans);
 }
 
+/* One that does not run is what its administrator looks for. */
+static void
+pt_names_a_coordinator_that_is_away(void)
+{
+	snprintf(given_part(2, "QUE2", "prepared")->coordinator, WIRE_GROUP, "QUE1");
+	show_pt(NULL, true);
+	CU_ASSERT_TRUE(strstr(shown, "\tgroup: QUE2, status: TMGREADY\n\tcoordinator: QUE1\n\tid: ") != NULL);
+	trans_free(&trans);
+}
+
 static const char *
 status_of(const char *a, const char *b)
 {
@@ -352,6 +362,7 @@ main(void)
 		UNIT(psc_pq_and_pclt_are_exact),
 		UNIT(what_is_selected_is_shown),
 		UNIT(pt_begins_as_the_user_log_does),
+		UNIT(pt_names_a_coordinator_that_is_away),
 		UNIT(a_transaction_is_as_far_as_its_furthest_part),
 		UNIT(an_index_leads_to_all_parts_of_a_transaction),
 		UNIT(commands_are_known_by_name_and_by_abbreviation),
