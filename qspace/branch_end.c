@@ -130,8 +130,8 @@ large_end(struct qspace *qs, struct branch *b, enum branch_state how)
 	return QSPACE_AGAIN;
 }
 
-static bool	/* an administrator has ended it, or is about to */
-is_by_hand(const struct branch *b)
+bool
+qspace_branch_is_by_hand(const struct branch *b)
 {
 	return branch_is_heuristic(b) || (branch_is_ending(b) && b->by_hand);
 }
@@ -143,7 +143,7 @@ qspace_branch_commit(struct qspace *qs, struct branch *b)
 
 	if (qs->batch.rc != 0)
 		return qs->batch.rc;
-	if (is_by_hand(b))
+	if (qspace_branch_is_by_hand(b))
 		return QMEPROTO;
 	if (b->state == BR_COMMITTING)
 		return QSPACE_AGAIN;
@@ -241,7 +241,7 @@ qspace_branch_rollback_because(struct qspace *qs, struct branch *b, const struct
 
 	if (qs->batch.rc != 0)
 		return qs->batch.rc;
-	if (is_by_hand(b) || b->state == BR_COMMITTING)
+	if (qspace_branch_is_by_hand(b) || b->state == BR_COMMITTING)
 		return QMEPROTO;
 	if (b->state == BR_ROLLING_BACK)
 		return QSPACE_AGAIN;

@@ -133,6 +133,8 @@ branch_recount(struct qspace *qs, struct branch *b, bool np_gone)
 		}
 		op_append(qs, b, &o, o.kind == OP_ENQUEUE ? sizeof *o.m + o.m->rec_len : sizeof *o.h);
 	}
+	if (n_stored >= n)
+		b->n_stored = b->n;
 }
 
 static int	/* What the disk says that it is: prepared, ended by hand; BR_ACTIVE: it has nothing of it. */

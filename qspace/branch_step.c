@@ -113,7 +113,7 @@ step_ops(struct qspace *qs, struct branch *b)
 	size_t end = b->done;
 	int rc = 0;
 
-	while (end < b->n && (b->op[end].chunk == b->applied || b->applied >= b->chunks))
+	while (end < b->n && (b->applied < b->chunks ? b->op[end].chunk == b->applied : end < b->done + CHUNK_OPS))
 		end++;
 	threshold_branch(qs, true);
 	for (; b->done < end && rc == 0; b->done++)
@@ -273,6 +273,7 @@ branches_release(struct qspace *qs)
 			b->releasing = b->over = false;
 			b->done = b->n_stored = 0;
 			b->number = 0;
+			qs->sweep = true;	/* the chunks of one that is remembered are nobody's only now */
 			if (b->ended)
 				branch_free(qs, b);
 			else

@@ -245,6 +245,7 @@ const char *qspace_branch_coordinator(const struct branch *b);
  * takes no place among the space's transactions; of such records there are no more than that limit.  QMENOSPACE: there are.
  */
 int qspace_branch_by_hand(struct qspace *qs, struct branch *b, bool commit);
+bool qspace_branch_is_by_hand(const struct branch *b);	/* an administrator ended it, or it is on its way to that */
 int qspace_branch_forget(struct qspace *qs, struct branch *b);	/* a heuristic one, in the batch.  QMEPROTO: it is none */
 struct branch_info {
 	struct branch_id id; enum branch_state state;

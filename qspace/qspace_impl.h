@@ -14,6 +14,7 @@
 #include <uthash.h>
 
 #include "clock.h"
+#include "due.h"
 #include "qspace.h"
 #include "ulog.h"
 #include "wirebuf.h"
@@ -86,16 +87,6 @@ int qrecord_decode_head(
 size_t oval_encode(uint8_t to[OVAL_MAX], const struct oval *v);
 int oval_decode(const uint8_t *p, size_t n, struct oval *v);
 int64_t pages_of(int64_t bytes);
-
-/* --- due.c: what comes first --- */
-
-struct due { int64_t us; size_t at; };		/* at 0: not in a heap, it has no time */
-struct due_heap { struct due **d; size_t n, cap; };
-int due_room(struct due_heap *h, size_t members);	/* -1: no memory */
-void due_set(struct due_heap *h, struct due *d, int64_t us);	/* NEVER takes it out */
-struct due *due_first(const struct due_heap *h);
-int64_t due_next(const struct due_heap *h);	/* NEVER: none */
-void due_free(struct due_heap *h);
 
 /* --- qindex.c: the window of next keys of a queue; messages that branches hold --- */
 

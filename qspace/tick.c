@@ -172,6 +172,8 @@ qspace_tick(struct qspace *qs, int64_t now)
 		return now + 1000000;
 	more |= swept | steps | (qs->releasing != NULL);
 	deadline = due_next(&qs->due_branches);
+	if (qs->ending != NULL && qs->step_after_us < deadline)	/* a step that failed */
+		deadline = qs->step_after_us;
 	if (deadline != NEVER)
 		deadline += now - mono;
 	return threshold_next(qs, now, more ? 0 : deadline < qs->next_event ? deadline : qs->next_event);

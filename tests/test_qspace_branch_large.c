@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "given_space.h"
-#include "qspace_impl.h"
+#include "branch_impl.h"
 
 enum { N = 350 };		/* messages to come, and as many to go: some chunks */
 
@@ -519,6 +519,99 @@ a_disk_that_fails_on_the_way_stops_nothing(void)
 	CU_ASSERT_TRUE(failed > 12);
 }
 
+static void	/* Nobody needs to ask for anything meanwhile. */
+a_step_that_failed_is_tried_again_by_itself(void)
+{
+	struct given_space *g = given_space(NULL);
+	int64_t next;
+
+	queues_of(g);
+	CU_ASSERT_EQUAL(end_it(g, large(g, "t1", false), true, false), QSPACE_AGAIN);
+	g->qs->step_after_us = clock_mono_us() + 1000000;
+	begin(g);
+	next = qspace_tick(g->qs, clock_now_us());
+	commit(g);
+	CU_ASSERT_TRUE(next > clock_now_us() && next <= clock_now_us() + 1000000);
+	clock_pass_us(1000000);
+	CU_ASSERT_EQUAL(tx_ended(g, QSPACE_AGAIN), 0);
+	clock_pass_us(-1000000);
+	all_is_there(g, 0);
+	given_done(g);
+}
+
+static void	/* Its chunks go once it is only remembered, however long its holds take. */
+nothing_is_left_of_one_that_is_remembered(void)
+{
+	enum { MANY = 3000 };
+	struct given_space *g = given_space(NULL);
+	struct qmsg_in in = text("x");
+	uint8_t id[TMMSGIDLEN];
+	struct branch *b;
+
+	create_fifo(g, "a", 5, 0);
+	b = tx(g, "t1");
+	for (int i = 0; i < MANY; i++) {
+		if (i % 100 == 0)
+			begin(g);
+		CU_ASSERT_EQUAL_FATAL(qspace_enqueue(g->qs, b, "a", &in, id), 0);
+		if (i % 100 == 99)
+			commit(g);
+	}
+	CU_ASSERT_EQUAL(tx_prepare(g, b, "GROUP1"), 0);
+	CU_ASSERT_EQUAL(end_it(g, b, true, true), QSPACE_AGAIN);
+	for (int i = 0; is_ending(g) && i < 1000; i++)
+		tick(g);
+	for (int i = 0; i < 100; i++)
+		tick(g);
+	CU_ASSERT_EQUAL(chunks(g), 0);
+	CU_ASSERT_EQUAL(stat_of(g, "a").messages, MANY);
+	given_done(g);
+}
+
+/* What was in memory is gone, and a large transaction that had taken some of it goes on with the rest. */
+static void
+memory_is_lost_under_a_large_one(void)
+{
+	enum { HALF = CHUNK_OPS / 2 };
+	struct given_space *g = given_space(NULL);
+	struct qmsg_in in = text("x");
+	uint8_t id[TMMSGIDLEN];
+	struct branch *b;
+	struct qmsg *m;
+
+	create_fifo(g, "in", 5, 0);
+	create_fifo(g, "a", 5, 0);
+	begin(g);
+	in.flags = TPQDELIVERYQOS;
+	in.delivery_qos = TPQQOSNONPERSISTENT;
+	for (int i = 0; i < HALF; i++)
+		CU_ASSERT_EQUAL_FATAL(qspace_enqueue(g->qs, NULL, "in", &in, id), 0);
+	commit(g);
+	in.flags = 0;
+	b = tx(g, "t1");
+	begin(g);
+	for (int i = 0; i < HALF; i++) {
+		CU_ASSERT_EQUAL_FATAL(qspace_enqueue(g->qs, b, "a", &in, id), 0);
+		CU_ASSERT_EQUAL_FATAL(qspace_dequeue(g->qs, b, "in", NULL, &m), 0);
+		qmsg_free(m);
+	}
+	commit(g);
+	CU_ASSERT_EQUAL(b->n_stored, b->n);
+	g->qs->env.np_broken = g->qs->env.panicked = true;
+	begin(g);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(b = find_tx(g, "t1"));
+	CU_ASSERT_EQUAL(b->n, HALF);
+	CU_ASSERT_EQUAL_FATAL(qspace_enqueue(g->qs, b, "a", &in, id), 0);
+	commit(g);
+	CU_ASSERT_EQUAL(tx_prepare(g, b, "GROUP1"), 0);
+	given_killed(g);
+	CU_ASSERT_EQUAL(end_it(g, find_tx(g, "t1"), true, false), QSPACE_AGAIN);
+	for (int i = 0; is_ending(g) && i < 100; i++)
+		tick(g);
+	CU_ASSERT_EQUAL(stat_of(g, "a").messages, HALF + 1);
+	given_done(g);
+}
+
 static int told;
 static bool by_corrid;
 
@@ -656,7 +749,8 @@ main(void)
 		UNIT(by_hand_goes_on_after_a_crash),
 		UNIT(batches_that_fail_change_nothing),
 		UNIT(a_disk_that_fails_on_the_way_stops_nothing),
-		UNIT(those_who_wait_are_told),
+		UNIT(a_step_that_failed_is_tried_again_by_itself), UNIT(nothing_is_left_of_one_that_is_remembered),
+		UNIT(memory_is_lost_under_a_large_one), UNIT(those_who_wait_are_told),
 		UNIT(what_came_can_be_taken_in_the_next_transaction),
 		UNIT(the_limit_is_the_same_each_time),
 	};

@@ -13,6 +13,7 @@
 #include "unit.h"
 
 extern int (*env_fault)(int fd, size_t n);	/* the engine's door for failed writes */
+extern void keeper_flush_failed(const char *path);	/* and for what its other threads hear from the disk */
 
 static struct tmq t;
 static struct qspace *qs;
@@ -304,8 +305,11 @@ by_hand(const char *tx, bool commit)
 	struct wire_tx x = tx_of(tx);
 	struct branch_id id = tx_id(&x);
 
+	int rc;
+
 	CU_ASSERT_EQUAL_FATAL(qspace_batch_begin(qs), 0);
-	CU_ASSERT_EQUAL(qspace_branch_by_hand(qs, qspace_branch_find(qs, &id), commit), 0);
+	rc = qspace_branch_by_hand(qs, qspace_branch_find(qs, &id), commit);
+	CU_ASSERT_TRUE(rc == 0 || rc == QSPACE_AGAIN);
 	CU_ASSERT_EQUAL(qspace_batch_commit(qs), 0);
 }
 
@@ -686,6 +690,62 @@ decision_is_run_again_alone(void)
 	CU_ASSERT_EQUAL(count_sent(WIRE_TX_DECIDED), 2);
 	CU_ASSERT_EQUAL(depth(), 1);
 	CU_ASSERT_TRUE(has_record("T1"));
+	space_done();
+}
+
+static void	/* The batch that opened a branch and began to decide is run again: nothing may be done in the branch still. */
+closed_though_its_batch_is_run_again(void)
+{
+	given_asked();
+	says("QUE2", WIRE_TX_PREPARE, 0, WIRE_OUT_PREPARED);
+	says("QUE3", WIRE_TX_PREPARE, 0, WIRE_OUT_PREPARED);
+	ask_put(3, "T2");
+	ask_end(4, WIRE_TX_COMMIT, "T2", "QUE1 QUE2");
+	faults = 1;
+	env_fault = log_write_fails;
+	batch_run(&t, asked, n_asked);
+	env_fault = NULL;
+	n_asked = 0;
+	CU_ASSERT_EQUAL(faults, 0);
+	CU_ASSERT_EQUAL(count_sent(WIRE_TX_PREPARE), 3);
+	ask_put(5, "T2");
+	run();
+	CU_ASSERT_EQUAL(answer(5)->q.diagnostic, QMEPROTO);
+	says("QUE2", WIRE_TX_PREPARE, 0, WIRE_OUT_READ_ONLY);
+	run();
+	CU_ASSERT_TRUE(is(4, 0, WIRE_OUT_COMMITTED));
+	CU_ASSERT_EQUAL(depth(), 2);
+	space_done();
+}
+
+static int
+all_fails(int fd, size_t n)
+{
+	(void)fd, (void)n;
+	return EIO;
+}
+
+static void	/* No batch can be begun: what waits to be cleaned and looked at is not tried at full speed. */
+disk_that_is_gone_is_not_asked_without_a_pause(void)
+{
+	char file[128];
+
+	given_decided();
+	says("QUE2", WIRE_TX_DECIDED, 0, WIRE_OUT_COMMITTED);
+	says("QUE3", WIRE_TX_DECIDED, 0, WIRE_OUT_COMMITTED);
+	end(3, WIRE_TX_START, "X1", "");
+	snprintf(file, sizeof file, "%s.d/QSPACE/order", device);
+	env_fault = all_fails;
+	keeper_flush_failed(file);
+	CU_ASSERT_NOT_EQUAL(qspace_batch_begin(qs), 0);
+	clock_pass_us(1100000);
+	batch_run(&t, NULL, 0);
+	CU_ASSERT_TRUE(batch_next_event(&t) > clock_mono_us());
+	env_fault = NULL;
+	for (int i = 0; i < 5; i++)
+		pass(500);
+	CU_ASSERT_FALSE(has_record("T1"));
+	CU_ASSERT_EQUAL(depth(), 1);
 	space_done();
 }
 
@@ -1174,6 +1234,117 @@ participant_ended_by_hand(void)
 	}
 }
 
+/* --- large ones, which end over several batches --- */
+
+static void	/* as many messages as make a transaction a large one */
+put_many(const char *tx)
+{
+	for (unsigned i = 0; i < 600; i++) {
+		ask_put(1000 + i, tx);
+		if (n_asked == 200)
+			run();
+	}
+	run();
+}
+
+static void
+prepared_large(void)
+{
+	given_space();
+	put_many("T1");
+	end(2, WIRE_TX_PREPARE, "T1", "QUE2");
+	CU_ASSERT_TRUE(is(2, 0, WIRE_OUT_PREPARED));
+}
+
+static void	/* by an administrator, otherwise than its coordinator then says: who hears of it once it is done, and can have it forgotten */
+large_one_on_its_way_by_hand(void)
+{
+	prepared_large();
+	by_hand("T1", false);
+	CU_ASSERT_EQUAL(state_of("T1"), BR_ROLLING_BACK);
+	ask_end(3, WIRE_TX_DECIDED, "T1", "");
+	batch_run(&t, asked, n_asked);
+	n_asked = 0;
+	CU_ASSERT_PTR_NULL(answer(3));
+	run();
+	CU_ASSERT_TRUE(is(3, TPEHEURISTIC, WIRE_OUT_HEUR_ROLLED_BACK));
+	CU_ASSERT_EQUAL(state_of("T1"), BR_HEUR_ROLLED_BACK);
+	end(4, WIRE_TX_FORGET, "T1", "");
+	CU_ASSERT_TRUE(is(4, 0, WIRE_OUT_NONE_SUCH));
+	CU_ASSERT_EQUAL(depth(), 0);
+	space_done();
+
+	prepared_large();
+	by_hand("T1", true);
+	CU_ASSERT_EQUAL(state_of("T1"), BR_COMMITTING);
+	ask_end(3, WIRE_TX_ABORT, "T1", "QUE2");
+	ask_end(4, WIRE_TX_DECIDED, "T1", "");
+	batch_run(&t, asked, n_asked);
+	n_asked = 0;
+	CU_ASSERT_PTR_NULL(answer(3));
+	run();
+	CU_ASSERT_TRUE(is(3, TPEHEURISTIC, WIRE_OUT_HEUR_COMMITTED));
+	CU_ASSERT_TRUE(is(4, 0, WIRE_OUT_HEUR_COMMITTED));
+	CU_ASSERT_EQUAL(depth(), 600);
+	space_done();
+}
+
+static void	/* Its coordinator is asked all the same, and what it need not know is forgotten. */
+restarted_while_one_is_on_its_way_by_hand(void)
+{
+	prepared_large();
+	by_hand("T1", false);
+	crash_and_start();
+	for (int i = 0; i < 30; i++)
+		pass(100);
+	CU_ASSERT_EQUAL(state_of("T1"), BR_HEUR_ROLLED_BACK);
+	CU_ASSERT_EQUAL(doubts_count(t.doubts), 1);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(letter("QUE2", WIRE_TX_QUERY));
+	says("QUE2", WIRE_TX_QUERY, 0, WIRE_OUT_ROLLED_BACK);
+	run();
+	CU_ASSERT_EQUAL(state_of("T1"), -1);
+	CU_ASSERT_EQUAL(doubts_count(t.doubts), 0);
+	space_done();
+}
+
+static void	/* It is being rolled back for its time is up: the others are told, and so is who wants it committed. */
+large_one_is_too_late_to_commit(void)
+{
+	given_space();
+	put_many("T1");
+	clock_pass_us(31000000);
+	ask_end(2, WIRE_TX_COMMIT, "T1", "QUE1 QUE2");
+	batch_run(&t, asked, n_asked);
+	n_asked = 0;
+	CU_ASSERT_EQUAL(count_sent(WIRE_TX_PREPARE), 0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(letter("QUE2", WIRE_TX_ABORT));
+	says("QUE2", WIRE_TX_ABORT, 0, WIRE_OUT_ROLLED_BACK);
+	run();
+	CU_ASSERT_TRUE(is(2, TPEABORT, WIRE_OUT_ROLLED_BACK));
+	CU_ASSERT_EQUAL(depth(), 0);
+	CU_ASSERT_EQUAL(state_of("T1"), -1);
+	space_done();
+}
+
+static void	/* No entry of it stays: what comes under its name afterwards is as new as after a small one. */
+large_one_that_was_ended_is_forgotten(void)
+{
+	given_space();
+	put_many("T1");
+	end(2, WIRE_TX_COMMIT, "T1", "");
+	CU_ASSERT_TRUE(is(2, 0, WIRE_OUT_COMMITTED));
+	ask_put(3, "T1");
+	run();
+	CU_ASSERT_EQUAL(answer(3)->q.error, 0);
+	put_many("T2");
+	end(4, WIRE_TX_ABORT, "T2", "");
+	CU_ASSERT_TRUE(is(4, 0, WIRE_OUT_ROLLED_BACK));
+	ask_put(5, "T2");
+	run();
+	CU_ASSERT_EQUAL(answer(5)->q.error, 0);
+	space_done();
+}
+
 /* --- other transaction managers --- */
 
 static void
@@ -1302,7 +1473,9 @@ main(void)
 		UNIT(record_is_removed_within_a_second), UNIT(logged_is_answered_after_the_decision), UNIT(all_others_only_read),
 		UNIT(only_those_that_are_prepared_are_told), UNIT(one_says_no), UNIT(late_vote_is_dropped), UNIT(lost_vote_is_a_no),
 		UNIT(group_that_is_nowhere_is_a_no), UNIT(votes_have_the_transactions_time), UNIT(own_branch_is_gone),
-		UNIT(disk_refuses_the_decision), UNIT(decision_is_run_again_alone), UNIT(who_does_not_answer_is_told_later),
+		UNIT(disk_refuses_the_decision), UNIT(decision_is_run_again_alone), UNIT(closed_though_its_batch_is_run_again),
+		UNIT(disk_that_is_gone_is_not_asked_without_a_pause), UNIT(large_one_on_its_way_by_hand),
+		UNIT(restarted_while_one_is_on_its_way_by_hand), UNIT(large_one_is_too_late_to_commit), UNIT(large_one_that_was_ended_is_forgotten), UNIT(who_does_not_answer_is_told_later),
 		UNIT(who_cannot_commit_is_told_again), UNIT(who_stands_by_is_left_for_who_serves),
 		UNIT(link_that_takes_nothing_is_filled_later), UNIT(one_was_rolled_back_by_hand), UNIT(one_was_committed_by_hand_as_decided),
 		UNIT(one_is_not_prepared_though_it_said_so), UNIT(one_was_committed_by_hand_and_is_rolled_back),

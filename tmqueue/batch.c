@@ -247,6 +247,7 @@ undo(struct tmq *t)
 	jobs_abort(&t->jobs);
 	coordinator_abort(t->coordinator);
 	doubts_abort(t->doubts);
+	orphans_abort(t->orphans);
 }
 
 int

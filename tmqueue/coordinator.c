@@ -14,12 +14,14 @@
 #include "coordinator.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
 #include "clock.h"
+#include "due.h"
 #include "gtrid.h"
 #include "point.h"
 #include "quiet.h"
@@ -66,7 +68,8 @@ struct deal {
 	enum { LIST_NONE, LIST_READY, LIST_DOING, LIST_TOLD } list;
 	struct deal *prev, *next;	/* in that list */
 	struct caller *callers;
-	int64_t due_us, vote_us, told_us;	/* next event; until when all must vote; when the last was told, or it was recalled */
+	struct due due;			/* next event */
+	int64_t vote_us, told_us;	/* until when all must vote; when the last was told, or it was recalled */
 	bool recorded;			/* the decision has a record */
 	bool unknown;			/* there was no branch here to begin with */
 	bool cleaning;			/* its record is removed by the batch that runs */
@@ -83,7 +86,8 @@ struct coordinator {
 	struct coordinator_voice voice;
 	struct deal *all, *ready, *doing, *told;
 	size_t waiting;			/* callers */
-	int64_t next_us;
+	struct due_heap dues;
+	int64_t clean_us;		/* no record is removed on its own before: it failed */
 };
 
 struct coordinator *
@@ -96,7 +100,6 @@ coordinator_new(struct qspace *qs, struct txs *txs, struct letters *ls, const st
 		co->txs = txs;
 		co->ls = ls;
 		co->voice = *voice;
-		co->next_us = INT64_MAX;
 	}
 	return co;
 }
@@ -130,12 +133,16 @@ list_put(struct deal *d, int list)
 }
 
 static void
-due(struct deal *d, int64_t us)
+due(struct deal *d, int64_t us)	/* then, or earlier */
 {
-	if (us < d->due_us)
-		d->due_us = us;
-	if (us < d->co->next_us)
-		d->co->next_us = us;
+	if (d->due.at == 0 || us < d->due.us)
+		due_set(&d->co->dues, &d->due, us);
+}
+
+static void
+due_not(struct deal *d)
+{
+	due_set(&d->co->dues, &d->due, INT64_MAX);
 }
 
 static void
@@ -154,6 +161,7 @@ deal_free(struct deal *d)
 	while (d->callers != NULL)
 		caller_free(d, d->callers);
 	list_put(d, LIST_NONE);
+	due_not(d);
 	HASH_DEL(d->co->all, d);	// NOLINT: inside uthash
 	free(d);
 }
@@ -169,6 +177,7 @@ coordinator_free(struct coordinator *co)
 		next = d->hh.next;
 		deal_free(d);
 	}
+	due_free(&co->dues);
 	free(co);
 }
 
@@ -177,7 +186,7 @@ deal_find(struct coordinator *co, const struct branch_id *id)
 {
 	struct deal *d;
 
-	HASH_FIND(hh, co->all, id, sizeof *id, d);
+	HASH_FIND(hh, co->all, id->gtrid, id->len, d);
 	return d;
 }
 
@@ -192,13 +201,12 @@ static const struct letter_owner deciding;
 static struct deal *	/* NULL: no memory */
 deal_new(struct coordinator *co, const struct branch_id *id, unsigned n)
 {
-	struct deal *d = calloc(1, sizeof *d + n * sizeof d->party[0]);
+	struct deal *d;
 
-	if (d == NULL)
+	if (due_room(&co->dues, HASH_COUNT(co->all) + 1) != 0 || (d = calloc(1, sizeof *d + n * sizeof d->party[0])) == NULL)
 		return NULL;
 	d->co = co;
 	d->id = *id;
-	d->due_us = INT64_MAX;
 	d->n = n;
 	for (unsigned i = 0; i < n; i++) {
 		d->party[i].deal = d;
@@ -206,7 +214,7 @@ deal_new(struct coordinator *co, const struct branch_id *id, unsigned n)
 		d->party[i].letter.id = &d->id;
 		d->party[i].letter.why = &d->why;
 	}
-	HASH_ADD(hh, co->all, id, sizeof d->id, d);
+	HASH_ADD_KEYPTR(hh, co->all, d->id.gtrid, d->id.len, d);
 	return d;
 }
 
@@ -310,7 +318,7 @@ deal_look(struct deal *d)
 		enter(d, DEAL_TOLD);
 		d->told_us = clock_mono_us();
 		list_put(d, LIST_TOLD);
-		due(d, d->told_us + CLEAN_US);
+		due_not(d);
 	} else
 		deal_free(d);
 }
@@ -358,7 +366,8 @@ roll_back(struct deal *d, int error, const char *who, const char *what)
 		p->at = PARTY_TOLD;
 		party_send(p, WIRE_TX_ABORT, false);
 	}
-	list_put(d, LIST_READY);
+	if (d->list != LIST_READY)	/* where it is, it stays: the first one is that which failed */
+		list_put(d, LIST_READY);
 	for (struct caller *c = d->callers; c != NULL; c = c->next)
 		if (c->until_us > clock_mono_us() + RECALL_US)
 			c->until_us = clock_mono_us() + RECALL_US;
@@ -504,11 +513,11 @@ begin_anew(struct coordinator *co, const struct branch_id *id, const struct link
     const struct wire_groups *others)
 {
 	struct branch *b = qspace_branch_find(co->qs, id);
-	bool lost = b == NULL || qspace_branch_doomed(b);	/* the others do not know that yet */
+	bool lost = b == NULL || qspace_branch_doomed(b) || qspace_branch_state(b) == BR_ROLLING_BACK;	/* the others do not know that yet */
 	int64_t now = clock_mono_us();
 	struct deal *d;
 
-	if (b != NULL && qspace_branch_state(b) != BR_ACTIVE)
+	if (b != NULL && (qspace_branch_is_by_hand(b) || (!lost && qspace_branch_state(b) != BR_ACTIVE)))
 		return TPEPROTO;	/* another one coordinates it */
 	if ((d = deal_new(co, id, others->n)) == NULL)
 		return QMEOS;
@@ -532,10 +541,13 @@ coordinator_begin(struct coordinator *co, const struct link_peer *from, const st
 {
 	struct branch_id id = tx_id(&m->tx);
 	struct deal *d = deal_find(co, &id);
+	struct branch *b;
 	int rc;
 
 	if (d == NULL)
 		return begin_anew(co, &id, from, m, others);
+	if (d->state == DEAL_DECIDING && (b = qspace_branch_find(co->qs, &id)) != NULL)
+		qspace_branch_close(b);	/* the batch that opened it is run again */
 	if ((rc = caller_add(d, from, m, clock_mono_us())) != 0)
 		return rc;
 	answer_now(d);
@@ -683,13 +695,21 @@ coordinator_work(struct coordinator *co, size_t at_most)
 	return 0;
 }
 
+static int64_t	/* when a record has waited for long enough */
+clean_at(const struct coordinator *co)
+{
+	int64_t us = co->told != NULL ? co->told->told_us + CLEAN_US : INT64_MAX;
+
+	return us < co->clean_us ? co->clean_us : us;
+}
+
 int
 coordinator_clean(struct coordinator *co)
 {
 	struct deal *d = co->told;
 	int n = 0, rc;
 
-	if (d == NULL || (!qspace_batch_writes(co->qs) && clock_mono_us() - d->told_us < CLEAN_US))
+	if (d == NULL || (!qspace_batch_writes(co->qs) && clock_mono_us() < clean_at(co)))
 		return 0;
 	for (; d != NULL && n < CLEAN_MOST; d = d->next, n++) {
 		if ((rc = qspace_decision_remove(co->qs, &d->id)) != 0)
@@ -743,7 +763,7 @@ coordinator_commit(struct coordinator *co)
 
 	while ((d = co->doing) != NULL) {
 		list_put(d, LIST_NONE);
-		d->due_us = INT64_MAX;
+		due_not(d);
 		if (d->state == DEAL_DECIDED)
 			tell(d);
 		else
@@ -763,10 +783,9 @@ coordinator_abort(struct coordinator *co)
 	DL_CONCAT(co->doing, co->ready);
 	co->ready = co->doing;
 	co->doing = NULL;
-	for (struct deal *d = co->told; d != NULL && d->cleaning; d = d->next) {
+	for (struct deal *d = co->told; d != NULL && d->cleaning; d = d->next)
 		d->cleaning = false;
-		d->told_us = clock_mono_us();	/* not at full speed */
-	}
+	co->clean_us = clock_mono_us() + CLEAN_US;	/* not at full speed */
 }
 
 void
@@ -783,7 +802,7 @@ coordinator_failed(struct coordinator *co)
 	}
 	ulog("QM_CAT:1611: ERROR: TMQUEUE: a rollback could not be written; it is tried again");
 	list_put(d, LIST_NONE);
-	d->due_us = INT64_MAX;
+	due_not(d);
 	due(d, clock_mono_us() + RETRY_US);
 }
 
@@ -850,7 +869,6 @@ deal_turn(struct deal *d, int64_t now)
 {
 	const char *late = "some group";
 
-	d->due_us = INT64_MAX;
 	switch (d->state) {
 	case DEAL_DECIDING:
 		if (now < d->vote_us) {
@@ -887,24 +905,21 @@ deal_turn(struct deal *d, int64_t now)
 void
 coordinator_turn(struct coordinator *co, int64_t now)
 {
-	struct deal *d, *next;
+	struct due *first;
 
-	if (now < co->next_us)
-		return;
-	co->next_us = co->told != NULL ? co->told->told_us + CLEAN_US : INT64_MAX;
-	for (d = co->all; d != NULL; d = next) {
-		next = d->hh.next;
-		if (d->due_us <= now)
-			deal_turn(d, now);
-		else if (d->due_us < co->next_us)
-			co->next_us = d->due_us;
+	while ((first = due_first(&co->dues)) != NULL && first->us <= now) {
+		struct deal *d = (struct deal *)(void *)((char *)first - offsetof(struct deal, due));
+		due_not(d);
+		deal_turn(d, now);
 	}
 }
 
 int64_t
 coordinator_next_event(const struct coordinator *co)
 {
-	return co->next_us;
+	int64_t next = due_next(&co->dues), clean = clean_at(co);
+
+	return clean < next ? clean : next;
 }
 
 bool

@@ -1,10 +1,12 @@
 #include "doubt.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
 #include "clock.h"
+#include "due.h"
 #include "gtrid.h"
 #include "point.h"
 #include "quiet.h"
@@ -23,7 +25,8 @@ struct doubt {
 	UT_hash_handle hh;
 	char coordinator[WIRE_GROUP];
 	struct link_peer peer;		/* n 0: it has not spoken to this server */
-	int64_t since_us, ask_us, due_us, again_us;
+	int64_t since_us, ask_us, again_us;
+	struct due due;			/* while it waits */
 	bool old, said;			/* from before the start; was told to the administrator */
 	bool denied;			/* ended by hand, and its coordinator knew nothing of it when it was asked */
 	enum { DOUBT_WAITS, DOUBT_READY, DOUBT_DONE } at;	/* DONE: by the batch that runs */
@@ -37,7 +40,7 @@ struct doubts {
 	struct letters *ls;
 	struct doubts_ask ask;
 	struct doubt *all, *ready, *done;
-	int64_t next_us;
+	struct due_heap dues;
 };
 
 struct doubts *
@@ -50,15 +53,21 @@ doubts_new(struct qspace *qs, struct txs *txs, struct letters *ls, const struct 
 		ds->txs = txs;
 		ds->ls = ls;
 		ds->ask = *ask;
-		ds->next_us = INT64_MAX;
 	}
 	return ds;
+}
+
+static void
+due(struct doubt *d, int64_t us)
+{
+	due_set(&d->ds->dues, &d->due, us);
 }
 
 static void
 doubt_free(struct doubt *d)
 {
 	letter_cancel(d->ds->ls, &d->letter);
+	due(d, INT64_MAX);
 	if (d->at == DOUBT_READY)
 		DL_DELETE(d->ds->ready, d);
 	else if (d->at == DOUBT_DONE)
@@ -78,6 +87,7 @@ doubts_free(struct doubts *ds)
 		next = d->hh.next;
 		doubt_free(d);
 	}
+	due_free(&ds->dues);
 	free(ds);
 }
 
@@ -92,16 +102,8 @@ doubt_find(struct doubts *ds, const struct branch_id *id)
 {
 	struct doubt *d;
 
-	HASH_FIND(hh, ds->all, id, sizeof *id, d);
+	HASH_FIND(hh, ds->all, id->gtrid, id->len, d);
 	return d;
-}
-
-static void
-due(struct doubt *d, int64_t us)
-{
-	d->due_us = us;
-	if (us < d->ds->next_us)
-		d->ds->next_us = us;
 }
 
 /* --- what is heard --- */
@@ -123,6 +125,7 @@ heard(struct doubt *d, int error, int outcome)
 	}
 	d->commit = outcome == WIRE_OUT_COMMITTED;
 	d->at = DOUBT_READY;
+	due(d, INT64_MAX);
 	DL_APPEND(d->ds->ready, d);
 }
 
@@ -147,9 +150,9 @@ static const struct letter_owner asker = { on_answer, on_failure };
 static struct doubt *	/* NULL: no memory */
 doubt_new(struct doubts *ds, const struct branch_id *id, const char *coordinator, int64_t now)
 {
-	struct doubt *d = calloc(1, sizeof *d);
+	struct doubt *d;
 
-	if (d == NULL)
+	if (due_room(&ds->dues, HASH_COUNT(ds->all) + 1) != 0 || (d = calloc(1, sizeof *d)) == NULL)
 		return NULL;
 	d->ds = ds;
 	d->id = *id;
@@ -157,7 +160,7 @@ doubt_new(struct doubts *ds, const struct branch_id *id, const char *coordinator
 	d->letter.id = &d->id;
 	d->since_us = now;
 	memcpy(d->coordinator, coordinator, strnlen(coordinator, sizeof d->coordinator - 1));
-	HASH_ADD(hh, ds->all, id, sizeof d->id, d);
+	HASH_ADD_KEYPTR(hh, ds->all, d->id.gtrid, d->id.len, d);
 	return d;
 }
 
@@ -165,6 +168,12 @@ static bool	/* An administrator ended it; the coordinator hears of that when it 
 is_heuristic(enum branch_state s)
 {
 	return s == BR_HEUR_COMMITTED || s == BR_HEUR_ROLLED_BACK;
+}
+
+static bool	/* A large one that was ended, by its coordinator or by hand, is what it becomes once that was carried out. */
+is_on_its_way(enum branch_state s)
+{
+	return s == BR_COMMITTING || s == BR_ROLLING_BACK;
 }
 
 int
@@ -177,7 +186,7 @@ doubts_load(struct doubts *ds)
 	int rc = qspace_branch_list(ds->qs, &b, &n);
 
 	for (size_t i = 0; i < n && rc == 0; i++) {
-		if ((b[i].state != BR_PREPARED && !is_heuristic(b[i].state)) || b[i].coordinator[0] == '\0')
+		if ((b[i].state != BR_PREPARED && !is_heuristic(b[i].state) && !is_on_its_way(b[i].state)) || b[i].coordinator[0] == '\0')
 			continue;
 		if ((d = doubt_new(ds, &b[i].id, b[i].coordinator, now)) == NULL)
 			rc = QMEOS;
@@ -229,12 +238,6 @@ state_of(const struct doubt *d)
 	struct branch *b = qspace_branch_find(d->ds->qs, &d->id);
 
 	return b != NULL ? qspace_branch_state(b) : BR_ABORTED;
-}
-
-static bool	/* A large one that was ended, by its coordinator or by hand, is what it becomes once that was carried out. */
-is_on_its_way(enum branch_state s)
-{
-	return s == BR_COMMITTING || s == BR_ROLLING_BACK;
 }
 
 static void
@@ -291,26 +294,16 @@ doubt_turn(struct doubt *d, int64_t now)
 void
 doubts_turn(struct doubts *ds, int64_t now)
 {
-	struct doubt *d, *next;
+	struct due *first;
 
-	if (now < ds->next_us)
-		return;
-	ds->next_us = INT64_MAX;
-	for (d = ds->all; d != NULL; d = next) {
-		next = d->hh.next;
-		if (d->at != DOUBT_WAITS)
-			continue;
-		if (d->due_us <= now)
-			doubt_turn(d, now);
-		else if (d->due_us < ds->next_us)
-			ds->next_us = d->due_us;
-	}
+	while ((first = due_first(&ds->dues)) != NULL && first->us <= now)
+		doubt_turn((struct doubt *)(void *)((char *)first - offsetof(struct doubt, due)), now);
 }
 
 int64_t
 doubts_next_event(const struct doubts *ds)
 {
-	return ds->next_us;
+	return due_next(&ds->dues);
 }
 
 /* --- in a batch --- */

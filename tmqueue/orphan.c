@@ -7,6 +7,7 @@
 #include "clock.h"
 
 #define LOOK_US 1000000
+#define RETRY_US 100000			/* after a batch that failed, perhaps before it came to them */
 enum { PEERS = 8 };		/* the last ones; who comes later counts, who was before them does not */
 
 struct orphan {
@@ -56,12 +57,12 @@ orphan_note(struct orphans *os, const struct branch_id *id, const struct link_pe
 {
 	struct orphan *o;
 
-	HASH_FIND(hh, os->all, id, sizeof *id, o);
+	HASH_FIND(hh, os->all, id->gtrid, id->len, o);
 	if (o == NULL) {
 		if ((o = calloc(1, sizeof *o)) == NULL)
 			return QMEOS;
 		o->id = *id;
-		HASH_ADD(hh, os->all, id, sizeof o->id, o);
+		HASH_ADD_KEYPTR(hh, os->all, o->id.gtrid, o->id.len, o);
 		if (os->next_us == INT64_MAX)
 			os->next_us = clock_mono_us() + LOOK_US;
 	}
@@ -110,6 +111,15 @@ orphans_work(struct orphans *os, reply_left_fn *left, void *left_arg)
 	if (os->all == NULL)
 		os->next_us = INT64_MAX;
 	return 0;
+}
+
+void
+orphans_abort(struct orphans *os)
+{
+	int64_t soon = clock_mono_us() + RETRY_US;
+
+	if (os->next_us < soon)
+		os->next_us = soon;
 }
 
 int64_t

@@ -17,6 +17,7 @@ void orphans_free(struct orphans *os);
 int orphan_note(struct orphans *os, const struct branch_id *id, const struct link_peer *peer);	/* works in it.  0, QMEOS */
 /* In a batch, at each turn.  0, or the batch is dead. */
 int orphans_work(struct orphans *os, reply_left_fn *left, void *left_arg);
+void orphans_abort(struct orphans *os);			/* it failed: not at full speed */
 int64_t orphans_next_event(const struct orphans *os);	/* clock_mono_us() */
 
 #endif

@@ -17,7 +17,7 @@ struct known {
 	struct known *next;		/* in its bucket */
 	struct known *batch_next;	/* in the list of the batch */
 	struct branch_id id;
-	int64_t deadline_us;		/* clock_mono_us(); 0: none */
+	int64_t deadline_us;		/* clock_mono_us(); without one its initiator ends it, or an administrator did: it is kept */
 	bool fresh;			/* opened by the batch that runs */
 	bool ended;
 };
@@ -187,7 +187,7 @@ txs_join(struct txs *t, const struct wire_tx *tx, const struct link_msg *m, stru
 		return NULL;
 	}
 	k->id = id;
-	k->deadline_us = tx->timeout_ms == 0 ? 0 : now + (int64_t)tx->timeout_ms * 1000;
+	k->deadline_us = tx->timeout_ms == 0 ? INT64_MAX - KEEP_US : now + (int64_t)tx->timeout_ms * 1000;
 	if ((rc = qspace_branch_begin(t->qs, &id, tx->timeout_ms == 0 ? 0 : clock_now_us() + (int64_t)tx->timeout_ms * 1000,
 	    &b)) != 0) {
 		free(k);
@@ -243,10 +243,10 @@ told(const struct wire_txend *m)
 	return m->why.error != 0 || m->why.urcode != 0 || m->why.text[0] != '\0';
 }
 
-static struct tx_answer	/* of a branch that an administrator ended, to who wants `op` */
+static struct tx_answer	/* of a branch that an administrator ended, to who wants `op`; of a large one it leaves once that is carried out */
 by_hand(enum branch_state state, uint8_t op)
 {
-	bool committed = state == BR_HEUR_COMMITTED, wanted = op == WIRE_TX_COMMIT || op == WIRE_TX_DECIDED;
+	bool committed = state == BR_HEUR_COMMITTED || state == BR_COMMITTING, wanted = op == WIRE_TX_COMMIT || op == WIRE_TX_DECIDED;
 	int how = committed ? WIRE_OUT_HEUR_COMMITTED : WIRE_OUT_HEUR_ROLLED_BACK;
 
 	switch (op) {
@@ -388,7 +388,7 @@ end_branch(struct txs *t, const struct wire_txend *m, struct branch *b, struct t
 		*a = rc == 0 ? (struct tx_answer){ 0, WIRE_OUT_NONE_SUCH } : (struct tx_answer){ TPEPROTO, WIRE_OUT_NONE };
 		return fatal(rc) ? rc : 0;
 	}
-	if (state == BR_HEUR_COMMITTED || state == BR_HEUR_ROLLED_BACK) {
+	if (qspace_branch_is_by_hand(b)) {
 		*a = by_hand(state, m->op);
 		return 0;
 	}
@@ -419,6 +419,12 @@ join(struct branch *b, uint8_t op)
 	return (struct tx_answer){ op == WIRE_TX_JOIN && qspace_branch_doomed(b) ? TPEABORT : 0, WIRE_OUT_NONE };
 }
 
+static bool	/* A large one that was ended: no request opens it again. */
+is_on_its_way(const struct branch *b)
+{
+	return qspace_branch_state(b) == BR_COMMITTING || qspace_branch_state(b) == BR_ROLLING_BACK;
+}
+
 int
 txs_end(struct txs *t, const struct wire_txend *m, const struct link_msg *from, struct tx_answer *a)
 {
@@ -443,7 +449,8 @@ txs_end(struct txs *t, const struct wire_txend *m, const struct link_msg *from, 
 			*a = unknown(m->op);
 		else if ((rc = end_branch(t, m, b, a)) != 0)
 			return rc;
-		if (qspace_branch_find(t->qs, &id) == NULL)
+		b = qspace_branch_find(t->qs, &id);
+		if (b == NULL || is_on_its_way(b))
 			txs_ended(t, &id);
 		return 0;
 	default:

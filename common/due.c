@@ -1,11 +1,8 @@
-/*
- * due - what comes first: a binary heap of times, so that nothing is walked over to find the next event.
- *
- * A member knows its place.  Room is made beforehand (due_room), so setting a time cannot fail.
- */
+#include "due.h"
+
 #include <stdlib.h>
 
-#include "qspace_impl.h"
+#define NEVER INT64_MAX
 
 static void
 set_at(struct due_heap *h, size_t at, struct due *d)
