@@ -182,6 +182,16 @@ branches_step(struct qspace *qs, int64_t mono)
 	return batch_dead(qs, rc);
 }
 
+bool
+branches_hide_memory(const struct qspace *qs)
+{
+	for (const struct branch *b = qs->ending; b != NULL; b = b->end_next)
+		for (size_t i = 0; i < b->n_hidden; i++)
+			if (b->hidden[i].n.np_messages > 0)
+				return true;
+	return false;
+}
+
 void
 branch_begins_to_end(struct qspace *qs, struct branch *b)
 {

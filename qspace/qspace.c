@@ -446,6 +446,21 @@ space_say_time(struct qspace *qs)	/* when it was last used */
 		qspace_batch_abort(qs);
 }
 
+/* A large commit that shows nothing yet has messages in memory that only a hold hides; they are kept, the hold is not.  So it is done. */
+static void
+space_finish(struct qspace *qs)
+{
+	qs->step_after_us = 0;
+	while (branches_hide_memory(qs)) {
+		if (qspace_batch_begin(qs) != 0)
+			return;
+		if (branches_step(qs, clock_mono_us()) < 0 || qspace_batch_commit(qs) != 0) {
+			qspace_batch_abort(qs);
+			return;
+		}
+	}
+}
+
 void
 qspace_close(struct qspace *qs)
 {
@@ -456,8 +471,10 @@ qspace_close(struct qspace *qs)
 	if (qs->batch.open)
 		qspace_batch_abort(qs);
 	if (qs->loaded) {
-		if (!qs->env.panicked)
+		if (!qs->env.panicked) {
 			space_say_time(qs);
+			space_finish(qs);
+		}
 		keep_save(qs);
 	}
 	parts_forget_all(qs);

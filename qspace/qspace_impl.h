@@ -469,6 +469,7 @@ int branch_each_memory_op(struct qspace *qs, int (*fn)(void *arg, const uint8_t 
 int branch_restore_memory_op(struct qspace *qs, const uint8_t *p, size_t n);
 int branch_expire(struct qspace *qs, int64_t mono, int max);	/* rolled back, or a QME code */
 int branches_step(struct qspace *qs, int64_t mono);	/* one chunk of a large one that ends: 1, 0 nothing to do, or a QME code */
+bool branches_hide_memory(const struct qspace *qs);	/* of one that is being committed, non-persistent messages are there, and hidden */
 void branches_release(struct qspace *qs);	/* some holds of those that are over; after a commit */
 int chunks_sweep(struct qspace *qs);		/* one that is nobody's: 1, 0 there is none, or a QME code */
 

@@ -568,6 +568,27 @@ nothing_is_left_of_one_that_is_remembered(void)
 	given_done(g);
 }
 
+static void	/* Part of what it has in memory has its place already: nobody sees it ahead of the rest. */
+closed_while_one_is_committed(void)
+{
+	for (int steps = 0; steps < 4; steps++) {
+		struct given_space *g = given_space(NULL);
+
+		queues_of(g);
+		CU_ASSERT_EQUAL(end_it(g, large(g, "t1", true), true, false), QSPACE_AGAIN);
+		for (int i = 0; i < steps && is_ending(g); i++)
+			tick(g);
+		reopen(g);
+		while (is_ending(g)) {
+			nothing_is_seen(g);
+			tick(g);
+		}
+		all_is_there(g, 0);
+		nothing_is_left(g);
+		given_done(g);
+	}
+}
+
 /* What was in memory is gone, and a large transaction that had taken some of it goes on with the rest. */
 static void
 memory_is_lost_under_a_large_one(void)
@@ -750,7 +771,7 @@ main(void)
 		UNIT(batches_that_fail_change_nothing),
 		UNIT(a_disk_that_fails_on_the_way_stops_nothing),
 		UNIT(a_step_that_failed_is_tried_again_by_itself), UNIT(nothing_is_left_of_one_that_is_remembered),
-		UNIT(memory_is_lost_under_a_large_one), UNIT(those_who_wait_are_told),
+		UNIT(closed_while_one_is_committed), UNIT(memory_is_lost_under_a_large_one), UNIT(those_who_wait_are_told),
 		UNIT(what_came_can_be_taken_in_the_next_transaction),
 		UNIT(the_limit_is_the_same_each_time),
 	};
