@@ -328,6 +328,40 @@ gtt_read(const struct gtt *g, unsigned i, struct gtt_entry *out)
 	return i < g->n && slot_read(&g->slot[i], out, &owner);
 }
 
+/* Whoever writes to a slot meanwhile leaves the gtrid alone: it stands there from the claim on. */
+bool
+gtt_is_open(const struct gtt *g, const uint8_t *gtrid, size_t len)
+{
+	uint64_t want[GTT_GTRID / 8] = { 0 };
+	unsigned i;
+	int w;
+
+	if (len == 0 || len > GTT_GTRID)
+		return false;
+	memcpy(want, gtrid, len);
+	for (i = 0; i < g->n; i++) {
+		const struct slot *s = &g->slot[i];
+		enum gtt_state state = state_of(get(s, W_OWNER));
+
+		if (state == GTT_FREE)
+			continue;
+		for (w = 0; w < GTT_GTRID / 8 && get(s, W_GTRID + w) == want[w]; w++)
+			;
+		if (w == GTT_GTRID / 8)
+			return (state == GTT_ACTIVE || state == GTT_SUSPENDED) && (int64_t)get(s, W_DEADLINE) > clock_mono_us();
+	}
+	return false;
+}
+
+uint16_t
+gtt_mark(const struct gtt *g)
+{
+	uint64_t n = (uint64_t)g->ino ^ (uint64_t)g->dev << 7;
+	uint16_t mark = (uint16_t)(n ^ n >> 16 ^ n >> 32 ^ n >> 48);
+
+	return mark == 0 ? 1 : mark;
+}
+
 /* ---- slots of processes that are gone ---- */
 
 struct seen { pid_t pid; uint64_t start; bool lives; };		/* the last process that was looked at: one has many slots */

@@ -2,8 +2,8 @@
  * gtt - the global transaction table: a file in the run directory that every process maps, with a slot for each
  * transaction between its tpbegin() and its end.
  *
- * It makes MAXGTT hold over all processes, shows tmadmin what is open, and carries a suspended transaction from one process to
- * another.  Nothing of a commit rests on it: libatmiq goes on without it.
+ * It makes MAXGTT hold over all processes, shows tmadmin what is open, carries a suspended transaction from one process to
+ * another, and tells a server that comes late to a request whether the transaction is over.  Nothing of a commit rests on it: libatmiq goes on without it.
  *
  *              claim                 suspend
  *      FREE ----------> ACTIVE <----------------> SUSPENDED      resume: by any process, one wins
@@ -62,6 +62,10 @@ void gtt_close(struct gtt *g);		/* NULL is fine */
 unsigned gtt_slots(const struct gtt *g);
 /* A whole copy of slot i.  False: it is free, or changes all the time, or holds nonsense. */
 bool gtt_read(const struct gtt *g, unsigned i, struct gtt_entry *out);
+/* Is the transaction still open: in the table, not at its end, in its time?  One that is in no slot is not; of another table
+ * (gtt_mark) nothing is known.  Looks at all slots. */
+bool gtt_is_open(const struct gtt *g, const uint8_t *gtrid, size_t len);
+uint16_t gtt_mark(const struct gtt *g);	/* tells the table from others that are or were at its place, most likely; not 0 */
 /* Free what processes that are gone have left, and suspended ones a minute after their time.  How many. */
 unsigned gtt_sweep(struct gtt *g);
 

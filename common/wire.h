@@ -163,7 +163,7 @@ struct wire_call {
 	uint64_t reqid;
 	struct wire_tx tx;
 	char service[WIRE_NAME];
-	uint32_t flags;			/* TPNOREPLY; TPNOTRAN */
+	uint32_t flags;			/* TPNOREPLY; TPNOTRAN; bits 16-31: the mark of the table that has the transaction, 0: none */
 	int32_t priority;		/* 1..100 */
 	int64_t cltid[4], appkey;
 	uint32_t timeout_ms;		/* of the caller; 0: none */

@@ -45,6 +45,7 @@ struct tran {
 	uint8_t gtrid_len;
 	uint8_t gtrid[WIRE_GTRID_MAX];
 	int slot;			/* in the table of transactions, + 1; 0: none, as of a caller's */
+	uint16_t table;			/* the mark of the one that its initiator's slot is in; 0: in none */
 	int64_t deadline_us;
 	struct wire_groups groups;	/* that joined, the first one first */
 	struct wire_why why;		/* what doomed it first; all zero: nothing did */
@@ -151,7 +152,8 @@ void tran_resume(struct context *ctx, const struct tran *t);	/* go on with one t
 int groups_commit(struct context *ctx);		/* tell those that joined; the transaction itself is the caller's to forget */
 int groups_abort(struct context *ctx);
 /* A service works in its caller's transaction. */
-void tran_enter_callers(struct context *ctx, const struct wire_tx *tx);
+void tran_enter_callers(struct context *ctx, const struct wire_call *call);
+bool tran_is_over(const struct context *ctx);	/* its initiator has ended it, or its time is up; false also where that is not known */
 void tran_enter(struct context *ctx);	/* ctx->tran is filled in */
 void tran_leave(struct context *ctx);	/* it goes on elsewhere: suspended */
 void tran_forget(struct context *ctx);	/* it is over, or never was */

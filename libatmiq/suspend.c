@@ -84,7 +84,7 @@ take_back(struct context *ctx, struct suspended **at)
 		s->of_request->of_request = NULL;
 	if (s->tran.slot > 0 && gtt_resume(app_gtt(ctx->app), (unsigned)s->tran.slot - 1, s->tran.gtrid, s->tran.gtrid_len, &e) !=
 	    GTT_RESUMED)
-		ctx->tran.slot = 0;		/* swept: long over */
+		ctx->tran.slot = ctx->tran.table = 0;	/* swept: long over */
 	free(s);
 	tran_enter(ctx);
 }
@@ -181,6 +181,7 @@ tran_from_slot(struct context *ctx, int slot, const struct gtt_entry *e)
 	t->initiator = true;
 	t->by_tx = e->by_tx;
 	t->slot = slot;
+	t->table = gtt_mark(app_gtt(ctx->app));
 	t->gtrid_len = e->gtrid_len;
 	memcpy(t->gtrid, e->gtrid, e->gtrid_len);
 	t->deadline_us = e->deadline_us;

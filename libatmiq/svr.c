@@ -14,6 +14,7 @@
 
 #define RELAYS_US 10000000LL		/* at the end: for replies that pass through us */
 #define MAX_WAIT 64
+#define IDLE_US 1000LL			/* a request that took longer to come was not there before */
 
 struct svr svr;
 
@@ -328,6 +329,7 @@ wait_for_work(int wake_fd)
 static void
 serve_one(int64_t deadline, int wake_fd, bool *none)
 {
+	int64_t before = clock_mono_us(), now;
 	struct link_msg m;
 
 	memset(&m, 0, sizeof m);
@@ -340,6 +342,8 @@ serve_one(int64_t deadline, int wake_fd, bool *none)
 	if (link_server_recv(svr.link, &m, deadline, wake_fd) != LINK_OK)
 		return;
 	*none = false;
+	if ((now = clock_mono_us()) - before > IDLE_US)
+		svr.busy_since_us = now;
 	handle(&m);
 	link_msg_done(&m);
 }

@@ -48,6 +48,7 @@ struct svr {
 	struct offer *offers;
 	struct tmserver *built;
 	uint64_t strange;		/* messages that were dropped as nonsense */
+	int64_t busy_since_us;		/* no request has waited since before that */
 	pthread_t thread;		/* that serves */
 };
 extern struct svr svr;			/* a process is at most one server */

@@ -108,6 +108,7 @@ relay_start(const struct work *w, struct context *ctx, const char *name, const c
 	snprintf(m.service, sizeof m.service, "%s", name);
 	if (r->tran.active)
 		tran_to_wire(ctx, &m.tx);
+	m.flags = (m.flags & 0xffff) | (uint32_t)r->tran.table << 16;
 	if (relay_owns_tran(r))
 		m.flags &= ~(uint32_t)TPNOREPLY;	/* how the next one ends decides how the transaction does */
 	m.timeout_ms = time_left_ms(r->deadline_us);

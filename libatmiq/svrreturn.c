@@ -11,6 +11,8 @@
 #include "point.h"
 #include "ulog.h"
 
+#define LATE_US 50000LL		/* a request that may have waited so long is looked at twice */
+
 struct work work;
 
 void
@@ -89,7 +91,12 @@ work_begin(struct link_msg *m, TPSVCINFO *info)
 		info->cltid.clientdata[i] = (long)call->cltid[i];
 	svr.ctx->prio_last = call->priority;
 	work.deadline_us = deadline_from((int64_t)call->timeout_ms * 1000);
-	tran_enter_callers(svr.ctx, &call->tx);
+	tran_enter_callers(svr.ctx, call);
+	if (clock_mono_us() - svr.busy_since_us > LATE_US && tran_is_over(svr.ctx)) {
+		ulog("LIBTUX_CAT:5163: WARN: a request of service %s is not carried out: its transaction was over before its turn came",
+		    call->service);
+		return TPETIME;
+	}
 	if (call->tx.gtrid_len == 0 && work.offer->autotran) {
 		if ((i = tran_begin(svr.ctx, (unsigned long)work.offer->trantime, TRAN_BY_AUTOTRAN)) != 0)
 			return i;

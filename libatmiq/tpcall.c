@@ -136,8 +136,10 @@ call_send(struct context *ctx, struct call *call, char *svc, char *data, long le
 	memcpy(m.cltid, ctx->cltid, sizeof m.cltid);
 	m.appkey = ctx->appkey;
 	m.timeout_ms = time_left_ms(how->deadline_us);
-	if (call->intran)
+	if (call->intran) {
 		tran_to_wire(ctx, &m.tx);
+		m.flags |= (uint32_t)ctx->tran.table << 16;
+	}
 	if (data != NULL) {
 		memcpy(m.type, type.type, sizeof m.type);
 		memcpy(m.subtype, type.subtype, sizeof m.subtype);

@@ -188,8 +188,9 @@ tran_join_group(struct context *ctx, const char *group)
 }
 
 void
-tran_enter_callers(struct context *ctx, const struct wire_tx *tx)
+tran_enter_callers(struct context *ctx, const struct wire_call *call)
 {
+	const struct wire_tx *tx = &call->tx;
 	struct tran *t = &ctx->tran;
 
 	memset(t, 0, sizeof *t);
@@ -197,8 +198,18 @@ tran_enter_callers(struct context *ctx, const struct wire_tx *tx)
 		return;
 	t->gtrid_len = tx->gtrid_len;
 	memcpy(t->gtrid, tx->gtrid, sizeof t->gtrid);
+	t->table = (uint16_t)(call->flags >> 16);
 	t->deadline_us = clock_mono_us() + (int64_t)(tx->timeout_ms == 0 ? LONGEST_MS : tx->timeout_ms) * 1000;
 	tran_enter(ctx);
+}
+
+bool
+tran_is_over(const struct context *ctx)
+{
+	const struct tran *t = &ctx->tran;
+	const struct gtt *table = t->active && t->table != 0 ? app_gtt(ctx->app) : NULL;
+
+	return table != NULL && gtt_mark(table) == t->table && !gtt_is_open(table, t->gtrid, t->gtrid_len);
 }
 
 /* A slot of the table for a transaction that begins: 0, or TPETRAN when MAXGTT are open already. */
@@ -266,9 +277,10 @@ tran_begin(struct context *ctx, unsigned long timeout_s, enum tran_by by)
 	t->initiator = true;
 	t->by_tx = by == TRAN_BY_TX;
 	t->autotran = by == TRAN_BY_AUTOTRAN;
-	if ((err = slot_claim(ctx)) == 0)
+	if ((err = slot_claim(ctx)) == 0) {
+		t->table = t->slot > 0 ? gtt_mark(app_gtt(ctx->app)) : 0;
 		tran_enter(ctx);
-	else
+	} else
 		memset(t, 0, sizeof *t);
 	return err;
 }

@@ -581,6 +581,40 @@ the_time_of_the_transaction_ends_its_calls(void)
 	free(given_ok(g, NULL, "rm answered"));
 }
 
+/* Its server is busy until the transaction is over.  What the service took then would be held from everybody until a second
+ * time-out, and lose the only try that its queue allows. */
+static void
+a_request_that_waited_too_long_is_not_carried_out(void)
+{
+	int out;
+
+	given_servers();
+	put("WORK", "once");
+	for (int ends = 0; ends < 2; ends++) {		/* by its time; by its program, before that */
+		out = tpacall("A", request("pause 1500"), 0, TPNOTRAN);
+		GIVEN_CALL_OK(tpbegin(ends == 0 ? 1 : 60, 0));
+		if (ends == 0) {
+			CU_ASSERT_EQUAL(ask("A", "take QSPACE WORK; touch served"), TPETIME);
+		} else {
+			CU_ASSERT_TRUE(start("A", "take QSPACE WORK; touch served") > 0);
+		}
+		GIVEN_CALL_OK(tpabort(0));
+		CU_ASSERT_EQUAL(finish(out), 0);
+		CU_ASSERT_EQUAL(ask_with("A", "lev", 0), 0);	/* the turn of the late one is over */
+		CU_ASSERT_FALSE(given_exists(g, "served"));
+		CU_ASSERT_EQUAL(depth(g, "WORK"), 1);
+		CU_ASSERT_TRUE(peeks("WORK", "once"));
+	}
+	CU_ASSERT_EQUAL(take_diagnostic("WORK"), 0);
+	out = tpacall("A", request("pause 200"), 0, TPNOTRAN);	/* one that waited, and is in time */
+	begin();
+	CU_ASSERT_EQUAL(ask("A", "put QSPACE Q in_time"), 0);
+	CU_ASSERT_EQUAL(finish(out), 0);
+	commit();
+	CU_ASSERT_EQUAL(take_diagnostic("Q"), 0);
+	CU_ASSERT_TRUE(nothing(1));
+}
+
 static void	/* A group that joined for a service whose answer was lost hears nothing: its own deadline ends the branch. */
 a_group_that_nobody_learnt_of_ends_at_its_deadline(void)
 {
@@ -677,6 +711,7 @@ main(void)
 		UNIT(autotran_is_rolled_back_when_its_server_ends),
 		UNIT(outstanding_calls_at_the_end),
 		UNIT(the_time_of_the_transaction_ends_its_calls),
+		UNIT(a_request_that_waited_too_long_is_not_carried_out),
 		UNIT(a_group_that_nobody_learnt_of_ends_at_its_deadline),
 		UNIT(a_signal_and_a_call_in_a_transaction),
 		UNIT(a_doomed_transaction_still_hears_its_answers),

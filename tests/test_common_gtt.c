@@ -124,6 +124,40 @@ what_is_written_can_be_read_by_others(void)
 }
 
 static void
+open_is_what_has_a_slot_and_time(void)
+{
+	struct gtt *g = given_table(3), *other = NULL;
+	struct gtt_entry e = entry("first"), out;
+	char *why = NULL;
+	int i;
+
+	CU_ASSERT_FALSE(gtt_is_open(g, (const uint8_t *)"first", 5));
+	e.deadline_us = GTT_NEVER;
+	i = gtt_claim(g, &e);
+	CU_ASSERT_TRUE(gtt_is_open(g, (const uint8_t *)"first", 5));
+	CU_ASSERT_FALSE(gtt_is_open(g, (const uint8_t *)"firs", 4));
+	CU_ASSERT_FALSE(gtt_is_open(g, (const uint8_t *)"", 0));
+	gtt_suspend(g, (unsigned)i, false);
+	CU_ASSERT_TRUE(gtt_is_open(g, (const uint8_t *)"first", 5));
+	CU_ASSERT_EQUAL(gtt_resume(g, (unsigned)i, (const uint8_t *)"first", 5, &out), GTT_RESUMED);
+	gtt_enter(g, (unsigned)i, GTT_ABORTING);
+	CU_ASSERT_FALSE(gtt_is_open(g, (const uint8_t *)"first", 5));
+	gtt_enter(g, (unsigned)i, GTT_FREE);
+	CU_ASSERT_FALSE(gtt_is_open(g, (const uint8_t *)"first", 5));
+	e.deadline_us = clock_mono_us() - 1;		/* its time is over */
+	CU_ASSERT_TRUE(gtt_claim(g, &e) >= 0);
+	CU_ASSERT_FALSE(gtt_is_open(g, (const uint8_t *)"first", 5));
+	CU_ASSERT_EQUAL_FATAL(gtt_open(path, 0, &other, &why), 0);
+	CU_ASSERT_TRUE(gtt_mark(g) != 0 && gtt_mark(other) == gtt_mark(g));
+	gtt_close(other);
+	CU_ASSERT_EQUAL(unlink(path), 0);		/* one that is made in its place is another */
+	CU_ASSERT_EQUAL_FATAL(gtt_make(path, 3, 0600, &other, &why), 0);
+	CU_ASSERT_NOT_EQUAL(gtt_mark(other), gtt_mark(g));
+	gtt_close(other);
+	table_done(g);
+}
+
+static void
 no_more_than_there_are_slots(void)
 {
 	struct gtt *g = given_table(3);
@@ -386,6 +420,7 @@ main(void)
 {
 	static const struct unit_test tests[] = {
 		UNIT(what_is_written_can_be_read_by_others),
+		UNIT(open_is_what_has_a_slot_and_time),
 		UNIT(no_more_than_there_are_slots),
 		UNIT(a_suspended_one_is_resumed_once_and_anywhere),
 		UNIT(slots_of_dead_processes_are_swept),
