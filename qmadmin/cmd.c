@@ -58,7 +58,7 @@ const struct command commands[] = {
 	    cmd_qlist },
 	{ "qopen", NULL, "", "[queue_space_name]", "Open a queue space for the commands that follow.", 1, false,
 	    cmd_qopen },
-	{ "qprinttrans", "qpt", "", "[tranindex]", "List the transactions of the open queue space.", 1, true,
+	{ "qprinttrans", "qpt", "", "[tranindex[-tranindex]]", "List the transactions of the open queue space.", 1, true,
 	    cmd_qprinttrans },
 	{ "qscan", NULL, "t:p:m:i:d:e:",
 	    "[{[-t time1[-time2]] [-p prio1[-prio2]] [-m msgid] [-i corrid] [-d delivery_mode] [-e time1[-time2]] | none}]",
