@@ -172,9 +172,8 @@ run(void)
 		letters_not_found(t.letters, nowhere, true);
 	unknown = false;
 	batch_run(&t, asked, n_asked);
-	n_asked = 0;
-	for (int i = 0; i < 100 && batch_more(&t); i++)
-		batch_run(&t, NULL, 0);
+	for (int i = 0; i < 100 && (n_asked > 0 || batch_more(&t) || batch_next_event(&t) <= clock_mono_us()); i++, n_asked = 0)
+		batch_run(&t, NULL, 0);		/* once after requests in any case: what is due next may be another thing */
 }
 
 static void
@@ -1345,6 +1344,83 @@ large_one_that_was_ended_is_forgotten(void)
 	space_done();
 }
 
+static void	/* What is decided waits for its disk in peace, and so does who asked for it. */
+large_one_whose_steps_fail(void)
+{
+	given_space();
+	put_many("T1");
+	ask_end(2, WIRE_TX_COMMIT, "T1", "");
+	batch_run(&t, asked, n_asked);
+	n_asked = 0;
+	CU_ASSERT_EQUAL(state_of("T1"), BR_COMMITTING);
+	faults = -1;
+	env_fault = log_write_fails;
+	batch_run(&t, NULL, 0);
+	env_fault = NULL;
+	CU_ASSERT_EQUAL(state_of("T1"), BR_COMMITTING);
+	CU_ASSERT_FALSE(batch_more(&t));
+	CU_ASSERT_TRUE(batch_next_event(&t) > clock_mono_us());
+	CU_ASSERT_PTR_NULL(answer(2));
+	pass(1100);
+	CU_ASSERT_TRUE(is(2, 0, WIRE_OUT_COMMITTED));
+	CU_ASSERT_EQUAL(depth(), 600);
+	space_done();
+}
+
+static void	/* The decision and our own commit are one; what is left of it goes on, and so does the telling. */
+coordinator_of_a_large_one_dies(void)
+{
+	given_space();
+	put_many("T1");
+	ask_end(2, WIRE_TX_COMMIT, "T1", "QUE1 QUE2");
+	batch_run(&t, asked, n_asked);
+	n_asked = 0;
+	says("QUE2", WIRE_TX_PREPARE, 0, WIRE_OUT_PREPARED);
+	batch_run(&t, NULL, 0);
+	CU_ASSERT_EQUAL(count_sent(WIRE_TX_DECIDED), 1);
+	CU_ASSERT_EQUAL(state_of("T1"), BR_COMMITTING);
+	CU_ASSERT_EQUAL(depth(), 0);
+	CU_ASSERT_TRUE(has_record("T1"));
+	crash_and_start();
+	CU_ASSERT_EQUAL(count_sent(WIRE_TX_DECIDED), 1);
+	says("QUE2", WIRE_TX_DECIDED, 0, WIRE_OUT_NONE_SUCH);
+	for (int i = 0; i < 3; i++)
+		pass(600);
+	CU_ASSERT_EQUAL(depth(), 600);
+	CU_ASSERT_EQUAL(state_of("T1"), -1);
+	CU_ASSERT_FALSE(has_record("T1"));
+	space_done();
+}
+
+/* --- many groups --- */
+
+static void	/* As many as a transaction may have. */
+all_the_groups_there_may_be(void)
+{
+	struct wire_txend m = { .reqid = 2, .op = WIRE_TX_COMMIT, .tx = tx_of("T1") };
+
+	given_space();
+	ask_put(1, "T1");
+	run();
+	for (m.groups.n = 0; m.groups.n < WIRE_MAX_GROUPS; m.groups.n++)
+		snprintf(m.groups.name[m.groups.n], WIRE_GROUP, "QUE%d", m.groups.n + 1);
+	ask_end_as(2, &m, 2);
+	run();
+	CU_ASSERT_EQUAL(count_sent(WIRE_TX_PREPARE), WIRE_MAX_GROUPS - 1);
+	for (int i = 1; i < WIRE_MAX_GROUPS; i++)
+		says(m.groups.name[i], WIRE_TX_PREPARE, 0, WIRE_OUT_PREPARED);
+	run();
+	CU_ASSERT_EQUAL(count_sent(WIRE_TX_DECIDED), WIRE_MAX_GROUPS - 1);
+	crash_and_start();
+	CU_ASSERT_EQUAL(count_sent(WIRE_TX_DECIDED), WIRE_MAX_GROUPS - 1);
+	for (int i = 1; i < WIRE_MAX_GROUPS; i++)
+		says(m.groups.name[i], WIRE_TX_DECIDED, 0, WIRE_OUT_COMMITTED);
+	pass(1100);
+	CU_ASSERT_FALSE(has_record("T1"));
+	CU_ASSERT_EQUAL(depth(), 1);
+	space_done();
+}
+
 /* --- other transaction managers --- */
 
 static void
@@ -1475,7 +1551,8 @@ main(void)
 		UNIT(group_that_is_nowhere_is_a_no), UNIT(votes_have_the_transactions_time), UNIT(own_branch_is_gone),
 		UNIT(disk_refuses_the_decision), UNIT(decision_is_run_again_alone), UNIT(closed_though_its_batch_is_run_again),
 		UNIT(disk_that_is_gone_is_not_asked_without_a_pause), UNIT(large_one_on_its_way_by_hand),
-		UNIT(restarted_while_one_is_on_its_way_by_hand), UNIT(large_one_is_too_late_to_commit), UNIT(large_one_that_was_ended_is_forgotten), UNIT(who_does_not_answer_is_told_later),
+		UNIT(restarted_while_one_is_on_its_way_by_hand), UNIT(large_one_is_too_late_to_commit), UNIT(large_one_whose_steps_fail),
+		UNIT(coordinator_of_a_large_one_dies), UNIT(all_the_groups_there_may_be), UNIT(large_one_that_was_ended_is_forgotten), UNIT(who_does_not_answer_is_told_later),
 		UNIT(who_cannot_commit_is_told_again), UNIT(who_stands_by_is_left_for_who_serves),
 		UNIT(link_that_takes_nothing_is_filled_later), UNIT(one_was_rolled_back_by_hand), UNIT(one_was_committed_by_hand_as_decided),
 		UNIT(one_is_not_prepared_though_it_said_so), UNIT(one_was_committed_by_hand_and_is_rolled_back),

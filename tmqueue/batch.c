@@ -504,7 +504,7 @@ void
 batch_run(struct tmq *t, struct link_msg *m, size_t n)
 {
 	struct link_msg *v[BATCH_MAX], next, *one = &next;
-	bool jobs = t->jobs.all != NULL;
+	bool jobs = jobs_more(&t->jobs);
 	size_t first;
 
 	batch_turn(t);
@@ -526,7 +526,7 @@ batch_more(const struct tmq *t)
 {
 	const char *queue;
 
-	return t->jobs.all != NULL || t->n_again > 0 || actions_hot(t->actions, &queue) != NULL ||
+	return jobs_more(&t->jobs) || t->n_again > 0 || actions_hot(t->actions, &queue) != NULL ||
 	    coordinator_ready(t->coordinator) || doubts_ready(t->doubts);
 }
 

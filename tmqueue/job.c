@@ -87,6 +87,16 @@ job_has_body(const struct job *j)
 	return j->spool != NULL || j->fetch != NULL;
 }
 
+bool
+jobs_more(const struct jobs *js)
+{
+	const struct job *j = js->all;
+
+	while (j != NULL && j->ending)
+		j = j->next;
+	return j != NULL;
+}
+
 struct job *
 job_of(const struct jobs *js, const struct link_peer *peer)
 {

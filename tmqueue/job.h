@@ -46,6 +46,7 @@ struct job *job_dequeue(struct jobs *js, const struct link_peer *peer, const str
 struct job *job_again(struct jobs *js, struct link_msg *m, uint64_t reqid, const struct wire_tx *tx);
 struct job *job_ending(struct jobs *js, const struct link_peer *peer, uint64_t reqid, const struct branch_id *id, int error, int outcome);
 bool job_has_body(const struct job *j);
+bool jobs_more(const struct jobs *js);	/* one may go on now; those that wait for the engine to end a transaction do not count */
 struct job *job_of(const struct jobs *js, const struct link_peer *peer);	/* behind which its next request is to wait; NULL: none */
 int job_put_behind(struct job *j, struct link_msg *m);	/* to be asked again when j is done; -1: no memory */
 void job_cancel(struct jobs *js, const struct link_peer *peer, uint64_t reqid);	/* nothing when it is not there */

@@ -403,6 +403,14 @@ drain_until(struct server *s, int64_t began)
 	return began + (s->tmq.jobs.all != NULL || coordinator_busy(s->tmq.coordinator) ? DRAIN_LONG_US : DRAIN_US);
 }
 
+static int64_t	/* Until when to listen; the engine may have something to do at once. */
+drain_pause(struct server *s)
+{
+	int64_t pause = clock_mono_us() + DRAIN_LOOK_US, until = idle_until(s);
+
+	return until < pause ? until : pause;
+}
+
 static void	/* No new callers; those under way are served; those who wait are answered and take nothing. */
 wind_down(struct server *s)
 {
@@ -418,9 +426,9 @@ wind_down(struct server *s)
 		while (s->n < BATCH_MAX && receive(s, 0, -1, &bytes) == 1)
 			;
 		if (s->n == 0 && !batch_more(&s->tmq)) {
-			if (!coordinator_busy(s->tmq.coordinator))
+			if (!coordinator_busy(s->tmq.coordinator) && s->tmq.jobs.all == NULL)
 				break;
-			(void)receive(s, clock_mono_us() + DRAIN_LOOK_US, -1, &bytes);	/* while votes come */
+			(void)receive(s, drain_pause(s), -1, &bytes);	/* while votes come */
 		}
 		serve(s);
 	} while (clock_mono_us() < drain_until(s, began));
