@@ -2,6 +2,7 @@
  * join - a program becomes, and ceases to be, a part of the application that TUXCONFIG describes.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -184,6 +185,19 @@ rundir_is_theirs(const struct app *a, const struct ubb_machine *m)
 	return false;
 }
 
+static int	/* BBL does not answer: it is not there, or nobody of this user may talk to it. */
+bbl_unheard(const struct app *a)
+{
+	if (strncmp(a->bbl, "ipc://", 6) == 0 && faccessat(AT_FDCWD, a->bbl + 6, W_OK, AT_EACCESS) != 0 && errno == EACCES) {
+		ulog("LIBTUX_CAT:5026: ERROR: cannot join the application of TUXCONFIG %s: PERM does not let user %ld in (%s)",
+		    a->tuxconfig, (long)geteuid(), a->bbl);
+		return TPEPERM;
+	}
+	ulog("LIBTUX_CAT:5023: ERROR: cannot join the application of TUXCONFIG %s: it is not booted (no BBL at %s)", a->tuxconfig,
+	    a->bbl);
+	return TPENOENT;
+}
+
 int
 app_join(struct context *ctx, const char *usrname, const char *cltname)
 {
@@ -204,10 +218,7 @@ app_join(struct context *ctx, const char *usrname, const char *cltname)
 		goto done;
 	}
 	if (bbl_ask(ctx, "join", r, JOIN_MS, &reply) != LINK_OK) {
-		ulog("LIBTUX_CAT:5023: ERROR: cannot join the application of TUXCONFIG %s: it is not booted (no BBL at "
-		     "%s)",
-		    ctx->app->tuxconfig, ctx->app->bbl);
-		err = TPENOENT;
+		err = bbl_unheard(ctx->app);
 		goto done;
 	}
 	snprintf(ctx->who, sizeof ctx->who, "%s%s%s%s", *usrname != '\0' ? ", user " : "", usrname,

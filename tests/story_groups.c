@@ -515,6 +515,46 @@ the_child_of_a_fork_does_not_end_it(void)
 	given_done(g);
 }
 
+/* ---- users ---- */
+
+/* What a program of another user gets from a transaction over both spaces; 0: it is committed. */
+static int
+another_users_transaction(void)
+{
+	int status;
+	pid_t pid;
+
+	if ((pid = fork()) == 0) {
+		setenv("ULOGPFX", "/dev/null/none", 1);
+		if (setgid(65534) != 0 || setuid(65534) != 0)
+			_exit(99);
+		if (tpbegin(30, 0) == -1)
+			_exit(tperrno);
+		put("Q", "of nobody");
+		put_in("QSPACE2", "Q", "of nobody");
+		_exit(tpcommit(0) == -1 ? tperrno : 0);
+	}
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	return WEXITSTATUS(status);
+}
+
+static void	/* PERM says who may take part.  Only root can try. */
+programs_of_another_user(void)
+{
+	static const struct { const char *resources; int is; } table[] = { { "PERM\t0666\n", 0 }, { "PERM\t0660\n", TPEPERM } };
+
+	for (size_t i = 0; geteuid() == 0 && i < sizeof table / sizeof table[0]; i++) {
+		struct given *g = given_system(&(struct given_conf){ .spaces = 2, .queues = QUEUES, .resources = table[i].resources });
+		char *said = given_ok(g, NULL, "chmod 755 . && chmod 644 tuxconfig");
+
+		CU_ASSERT_EQUAL(another_users_transaction(), table[i].is);
+		CU_ASSERT_EQUAL(takes("QSPACE", "Q", "of nobody"), table[i].is == 0);
+		CU_ASSERT_EQUAL(takes("QSPACE2", "Q", "of nobody"), table[i].is == 0);
+		free(said);
+		given_done(g);
+	}
+}
+
 int
 main(void)
 {
@@ -534,6 +574,7 @@ main(void)
 		UNIT(a_space_without_room_for_a_transaction_more),
 		UNIT(who_leaves_rolls_back),
 		UNIT(the_child_of_a_fork_does_not_end_it),
+		UNIT(programs_of_another_user),
 	};
 
 	return unit_run("story: groups", tests, UNIT_COUNT(tests));
