@@ -545,7 +545,7 @@ programs_of_another_user(void)
 
 	for (size_t i = 0; geteuid() == 0 && i < sizeof table / sizeof table[0]; i++) {
 		struct given *g = given_system(&(struct given_conf){ .spaces = 2, .queues = QUEUES, .resources = table[i].resources });
-		char *said = given_ok(g, NULL, "chmod 755 . && chmod 644 tuxconfig");
+		char *said = given_ok(g, NULL, "chmod o+x .. && chmod 755 . && chmod 644 tuxconfig");
 
 		CU_ASSERT_EQUAL(another_users_transaction(), table[i].is);
 		CU_ASSERT_EQUAL(takes("QSPACE", "Q", "of nobody"), table[i].is == 0);
