@@ -288,6 +288,7 @@ env_open(struct qspace *qs, bool create, struct log_end *end)
 	(void)db_env_set_func_pwrite(pwrite_checked);
 	(void)db_env_set_func_pread(pread_checked);
 	(void)db_env_set_func_fsync(flush_checked);
+	(void)db_env_set_func_ftruncate(room_truncate);
 	env->panicked = false;
 	env->room = (struct room){ 0 };
 	env->trouble[0] = '\0';

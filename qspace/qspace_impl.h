@@ -139,6 +139,7 @@ struct room {			/* what the next messages need is there: */
 	int messages;
 	int64_t bytes;
 	int64_t reserved[N_TABLES];	/* bytes of each file whose blocks are allocated */
+	unsigned given_up;		/* and hold no longer when this has changed */
 };
 struct env {
 	DB_ENV *e;
@@ -249,6 +250,7 @@ int room_take(struct qspace *qs, size_t bytes, size_t ops);
 int room_behind(const struct qspace *qs, const char *file, DB *db, int64_t ahead, int64_t chunk, db_pgno_t *last,
     int64_t *reserved);
 int64_t room_chunk(const struct qspace *qs);	/* for a segment */
+int room_truncate(int fd, off_t size);	/* in place of ftruncate(2): what is allocated behind stays so */
 int64_t disk_free(const char *dir);	/* bytes; -1: cannot be known */
 
 /* --- checksum.c --- */

@@ -13,6 +13,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -28,6 +30,8 @@ enum {
 	CHUNK_MIN = 256 << 10,
 	CHUNK_MAX = 8 << 20
 };
+
+static atomic_uint given_up;	/* how often blocks behind a table were lost to others */
 
 int64_t
 disk_free(const char *dir)
@@ -54,6 +58,22 @@ allocate(int fd, int64_t from, int64_t to)
 		rc = fallocate(fd, FALLOC_FL_KEEP_SIZE, from, to - from) == 0 ? 0 : errno;
 	while (rc == EINTR);
 	return rc == ENOSPC || rc == EDQUOT || rc == EFBIG || rc == EIO ? rc : 0;
+}
+
+/*
+ * Berkeley DB cuts a table that has free pages at its end, and the file system gives up all that was allocated behind.
+ * It is taken again at once: messages that rest on it were accepted before.
+ */
+int
+room_truncate(int fd, off_t size)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) != 0 || ftruncate(fd, size) != 0)
+		return -1;
+	if (st.st_blocks * 512 > size && allocate(fd, size, st.st_blocks * 512) != 0)
+		given_up++;
+	return 0;
 }
 
 int
@@ -119,6 +139,8 @@ room_take(struct qspace *qs, size_t bytes, size_t ops)
 	int64_t n = (int64_t)bytes;
 	int rc;
 
+	if (r->given_up != given_up)	/* look at all of them again */
+		*r = (struct room){ .given_up = given_up };
 	if (r->segment == qs->env.seg[0].current && r->messages > 0 && r->bytes >= n) {
 		r->messages--;
 		r->bytes -= n;

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 #include "given_space.h"
 #include "qspace_impl.h"
@@ -147,6 +148,29 @@ a_space_without_room_for_recovery_opens_later(void)
 	}
 	given_open(g);
 	check(g, &o);
+	given_done(g);
+}
+
+/* Berkeley DB cuts a table that becomes smaller; what was allocated behind it is there all the same. */
+static void
+a_table_that_is_cut_keeps_its_room(void)
+{
+	struct given_space *g = given_space(NULL);
+	struct oracle o = { 0, 0 };
+	struct stat full, empty;
+	char path[160];
+
+	create_fifo(g, "orders", 0, 0);
+	snprintf(path, sizeof path, "%s/QUE.d/QS/order.db", g->dir);
+	for (int i = 0; i < 100; i++)
+		CU_ASSERT_EQUAL(round_of(g, &o, 20, 0), 0);
+	CU_ASSERT_EQUAL(g->qs->env.e->txn_checkpoint(g->qs->env.e, 0, 0, DB_FORCE), 0);	/* not only in the cache */
+	CU_ASSERT_EQUAL(stat(path, &full), 0);
+	while (o.low < o.high)
+		CU_ASSERT_EQUAL(round_of(g, &o, 0, 20), 0);
+	CU_ASSERT_EQUAL(stat(path, &empty), 0);
+	CU_ASSERT_TRUE(empty.st_size < full.st_size);
+	CU_ASSERT_TRUE(empty.st_blocks >= full.st_blocks);
 	given_done(g);
 }
 
@@ -432,6 +456,7 @@ main(void)
 	static const struct unit_test tests[] = {
 		UNIT(each_write_may_be_the_one_that_fails),
 		UNIT(a_space_without_room_for_recovery_opens_later),
+		UNIT(a_table_that_is_cut_keeps_its_room),
 		UNIT(a_transaction_survives_the_batch_that_failed),
 		UNIT(recovery_while_running),
 		UNIT(a_damaged_page_is_reported),
