@@ -406,8 +406,9 @@ segment_room(struct qspace *qs, int64_t ahead)
 	segment_name(name, sizeof name, false, g->current->no);
 	if ((rc = room_behind(qs, name, g->current->db, ahead, room_chunk(qs), &last,
 		 &g->current->reserved)) == 0 ||
-	    has_holes(g->current, (int64_t)last * ENV_PAGE, ahead))
-		return 0;
+	    (has_holes(g->current, (int64_t)last * ENV_PAGE, ahead) &&
+		room_behind(qs, name, g->current->db, ahead / 2, 0, &last, &g->current->reserved) == 0))
+		return 0;	/* with holes it grows a little all the same, now and then */
 	HASH_ITER(hh, g->all, s, next) {
 		/* cppcheck-suppress uninitvar ; HASH_ITER sets it */
 		segment_name(name, sizeof name, false, s->no);
