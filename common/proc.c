@@ -23,6 +23,7 @@ unsigned long long
 proc_start_time(pid_t pid)
 {
 	char path[64], line[1024], *p;
+	bool ended;
 	ssize_t n;
 	int fd;
 
@@ -37,11 +38,15 @@ proc_start_time(pid_t pid)
 		return 0;
 	line[n] = '\0';
 	/* The name, field 2, may hold blanks and brackets: count from the last one. */
-	if ((p = strrchr(line, ')')) == NULL || p[1] == '\0' || p[2] == 'Z' || p[2] == 'X')
+	if ((p = strrchr(line, ')')) == NULL || p[1] == '\0')
 		return 0;
-	for (int field = 2; field < 22; field++)
+	ended = p[2] == 'Z' || p[2] == 'X';
+	for (int field = 2; field < 22; field++) {
 		if ((p = strchr(p + 1, ' ')) == NULL)
 			return 0;
+		if (field == 19 && ended && strtol(p + 1, NULL, 10) <= 1)	/* else its first thread ended, and others go on */
+			return 0;
+	}
 	return strtoull(p + 1, NULL, 10);
 }
 

@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 int proc_pidfd(pid_t pid);				/* close-on-exec; readable once the process has ended */
-unsigned long long proc_start_time(pid_t pid);		/* clock ticks since boot; 0: no such process, or a zombie */
+unsigned long long proc_start_time(pid_t pid);		/* clock ticks since boot; 0: no such process, or a zombie with all its threads */
 bool proc_is(pid_t pid, unsigned long long start);	/* lives, and is the one that started then */
 const char *proc_boot_id(void);				/* "" when the system has none */
 

@@ -123,6 +123,58 @@ what_is_written_can_be_read_by_others(void)
 	table_done(g);
 }
 
+static void *
+stays(void *arg)
+{
+	(void)!write(*(int *)arg, "x", 1);
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static void	/* Its first thread called pthread_exit(): it looks dead at a glance. */
+a_process_without_its_first_thread_keeps_its_slots(void)
+{
+	struct gtt *g = given_table(3);
+	int ready[2], status;
+	pid_t pid;
+	char state = 0, text[64], *line = NULL;
+
+	CU_ASSERT_EQUAL_FATAL(pipe(ready), 0);
+	if ((pid = fork()) == 0) {
+		struct gtt_entry e = entry("its");
+		struct gtt *mine = NULL;
+		char *why = NULL;
+		pthread_t t;
+
+		if (gtt_open(path, 0, &mine, &why) != 0 || gtt_claim(mine, &e) < 0)
+			_exit(1);
+		pthread_create(&t, NULL, stays, &ready[1]);
+		pthread_exit(NULL);
+	}
+	CU_ASSERT_EQUAL(read(ready[0], &state, 1), 1);
+	snprintf(text, sizeof text, "/proc/%ld/stat", (long)pid);
+	for (state = 0; state != 'Z';) {
+		FILE *f = fopen(text, "r");
+		size_t n = 0;
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+		if (getline(&line, &n, f) > 0 && strrchr(line, ')') != NULL)
+			state = strrchr(line, ')')[2];
+		fclose(f);
+		free(line);
+		line = NULL;
+		usleep(1000);
+	}
+	CU_ASSERT_EQUAL(gtt_sweep(g), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	CU_ASSERT_EQUAL(gtt_sweep(g), 1);
+	close(ready[0]);
+	close(ready[1]);
+	table_done(g);
+}
+
 static void
 open_is_what_has_a_slot_and_time(void)
 {
@@ -420,6 +472,7 @@ main(void)
 {
 	static const struct unit_test tests[] = {
 		UNIT(what_is_written_can_be_read_by_others),
+		UNIT(a_process_without_its_first_thread_keeps_its_slots),
 		UNIT(open_is_what_has_a_slot_and_time),
 		UNIT(no_more_than_there_are_slots),
 		UNIT(a_suspended_one_is_resumed_once_and_anywhere),
