@@ -149,7 +149,7 @@ many_in_one_transaction(void)
 	given_done(g);
 }
 
-/* R35, item 6: thousands of open transactions; what an operation walks over, and what it writes, is the same with them. */
+/* R35: thousands of open transactions; what an operation walks over, and what it writes, is the same with them. */
 static void
 open_transactions_cost_others_nothing(void)
 {
