@@ -108,8 +108,8 @@ given_old_shop(const char *cflags)
 	given_write(g, "prices.c", "%s", server_c);
 	given_write(g, "txprog.c", "%s", tx_c);
 	given_write(g, "quit.c", "%s", quit_c);
-	free(given_ok(g, NULL, "CFLAGS='%s' buildserver -o prices -s PRICE -f prices.c", cflags));
-	free(given_ok(g, NULL, "for p in order move txprog quit; do CFLAGS='%s' buildclient -o $p -f $p.c || exit 1; done", cflags));
+	free(given_ok(g, NULL, "CFLAGS=\"$CFLAGS %s\" buildserver -o prices -s PRICE -f prices.c", cflags));
+	free(given_ok(g, NULL, "for p in order move txprog quit; do CFLAGS=\"$CFLAGS %s\" buildclient -o $p -f $p.c || exit 1; done", cflags));
 	given_boot(g);
 	return g;
 }

@@ -238,7 +238,11 @@ looking_beside_a_long_transaction_takes_nothing(void)
 		if (i == n / 10)
 			after_some = rss_kb();
 	}
+#ifndef TEST_SANFLAGS	/* a sanitizer keeps what was freed */
 	CU_ASSERT_TRUE(rss_kb() - after_some < 1024);
+#else
+	(void)after_some;
+#endif
 	CU_ASSERT_EQUAL(g->qs->env.e->get_open_flags(g->qs->env.e, &flags), 0);
 	CU_ASSERT_EQUAL(flags & DB_INIT_LOCK, 0);	/* no locks at all, so none that pile up */
 	CU_ASSERT_EQUAL_FATAL(g->qs->env.e->txn_stat(g->qs->env.e, &txn, 0), 0);
