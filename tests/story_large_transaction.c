@@ -178,6 +178,8 @@ a_killed_server_goes_on(void)
 		if (depth(g, "OUT") != 0)
 			all_came();
 		CU_ASSERT_EQUAL(depth(g, "OUT"), 0);
+		put("OTHER", "it serves");	/* qmadmin answers sooner; a transaction must not begin before its queue manager */
+		free(take("OTHER"));
 	}
 	given_done(g);
 	g = NULL;
