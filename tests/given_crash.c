@@ -326,7 +326,7 @@ crash_forward(int kills)
 	static const char *const victims[] = { "TMQUEUE", "TMQFORWARD", "server", "TMQUEUE", "TMQFORWARD", "server", "BBL" };
 	struct crowd c = { 0 };
 	struct given *g = given_system(&(struct given_conf){ .server_source = service, .server_services = "-s REQUEST",
-	    .server_params = UNLIMITED, .space = "15000 20 50 50 20000 ERRQ n 16",
+	    .server_params = UNLIMITED, .space = "100000 20 50 50 100000 ERRQ n 16", .device_pages = 110000,
 	    .tmqueue = UNLIMITED " CLOPT=\"-s QSPACE:TMQUEUE -- -t 30\"",
 	    .servers = "TMQFORWARD SRVGRP=QUE1 SRVID=10 " UNLIMITED " CLOPT=\"-- -i 1 -t 10 -q REQUEST\"\n",
 	    .queues = "qcreate REQUEST fifo none 1000000 0 100% 0% \"\"\nqcreate ANSWER fifo none 1000000 0 100% 0% \"\"\n" });
@@ -335,7 +335,7 @@ crash_forward(int kills)
 	CU_ASSERT_TRUE_FATAL(wait_until(all_are_at_work, &c, 30));
 	kill_again_and_again(&c, victims, sizeof victims / sizeof victims[0], kills);
 	crowd_stop(&c);
-	for (double end = now_s() + 60; depth(g, "REQUEST") > 0 && now_s() < end;)	/* the rest is forwarded */
+	for (double end = now_s() + 240; depth(g, "REQUEST") > 0 && now_s() < end;)	/* the rest is forwarded */
 		nap_ms(50);
 	CU_ASSERT_EQUAL(depth(g, "REQUEST"), 0);
 	oracle(g, CRASH_CLIENTS + 1, CRASH_CLIENTS + 1, kills);
