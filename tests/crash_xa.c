@@ -48,11 +48,12 @@ decided_text(void)
 		if ((f = fopen(path, "r")) == NULL)
 			continue;
 		while (fgets(line, sizeof line, f) != NULL) {
-			if ((more = realloc(text, n + strlen(line) + 1)) == NULL)
+			size_t len = strlen(line);
+			if ((more = realloc(text, n + len + 1)) == NULL)
 				abort();
 			text = more;
-			strcpy(text + n, line);
-			n += strlen(line);
+			memcpy(text + n, line, len + 1);
+			n += len;
 		}
 		fclose(f);
 	}
