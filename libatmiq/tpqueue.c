@@ -66,8 +66,10 @@ operation_begin(struct operation *op, char *qspace, long flags)
 	if (!tran_usable(ctx))
 		return TPETIME;
 	name_copy(op->service, qspace);
-	if (op->in_tran)
-		op->joined = ctx->tran.groups;
+	if (op->in_tran) {		/* those that there are: room for all is a kilobyte */
+		op->joined.n = ctx->tran.groups.n;
+		memcpy(op->joined.name, ctx->tran.groups.name, op->joined.n * sizeof op->joined.name[0]);
+	}
 	op->wake_fd = -1;
 	call_priority(ctx, 0);
 	call_patience(ctx, flags, &op->how);
