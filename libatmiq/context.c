@@ -5,6 +5,9 @@
  *   mode SINGLE  one context for all threads
  *   mode MULTI   each thread has its own, or none
  *
+ * A server begins in mode SINGLE with a context that serves; one that serves on several threads goes over to MULTI, where each
+ * of these threads has a serving context of its own.
+ *
  * The list of contexts and the mode are guarded by one lock, held for moments only; a context's own lock is held for
  * the length of a call, except by queue operations, which take links away and work without it.
  *
@@ -32,6 +35,7 @@ static struct context *contexts;	/* all joined ones */
 static enum context_mode mode;
 static long last_id;
 static struct context *single;		/* mode SINGLE: the one */
+static bool serving;			/* this process is a server: its contexts are not joined or left by calls */
 static unsigned generation;		/* counts forks: what was made before one is not ours in the child */
 
 static __thread struct context *mine;	/* mode MULTI: a reference; may have been left by another thread meanwhile */
@@ -160,6 +164,7 @@ fork_child(void)
 	contexts = NULL;
 	single = NULL;
 	mode = MODE_NONE;
+	serving = false;
 	mine = NULL;
 	generation++;
 	pthread_mutex_init(&join_lock, NULL);	/* whoever joined meanwhile is not here */
@@ -242,7 +247,7 @@ join_check(bool multi, bool *done)
 
 	pthread_mutex_lock(&list_lock);
 	*done = mode == MODE_SINGLE;
-	if ((mode == MODE_SINGLE && (multi || single->server)) || (mode == MODE_MULTI && !multi))
+	if (serving || (mode == MODE_SINGLE && multi) || (mode == MODE_MULTI && !multi))
 		err = TPEPROTO;
 	pthread_mutex_unlock(&list_lock);
 	return err;
@@ -468,8 +473,10 @@ context_end(struct context *ctx, bool hurry)
 static void
 mode_after_leave(void)
 {
-	if (contexts == NULL)
+	if (contexts == NULL) {
 		mode = MODE_NONE;
+		serving = false;
+	}
 }
 
 static void	/* What the thread had was left by another: now it knows. */
@@ -580,6 +587,44 @@ context_serve(struct app *app, const int64_t cltid[4], struct context **out)
 	list_add(ctx);
 	single = ctx;
 	mode = MODE_SINGLE;
+	serving = true;
+	pthread_mutex_unlock(&list_lock);
+	*out = ctx;
+	return 0;
+}
+
+void
+context_serve_multi(void)
+{
+	pthread_mutex_lock(&list_lock);
+	if (mode == MODE_SINGLE && serving) {
+		single->id = ++last_id;
+		mode = MODE_MULTI;
+		mine_set(single);
+		single = NULL;
+	}
+	pthread_mutex_unlock(&list_lock);
+}
+
+int
+context_serve_thread(const int64_t cltid[4], struct context **out)
+{
+	struct context *ctx;
+	struct app *app;
+	int err;
+
+	if ((err = app_get(&app)) != 0)
+		return err;
+	if ((ctx = context_new(app)) == NULL) {
+		app_put(app);
+		return TPEOS;
+	}
+	ctx->server = true;
+	memcpy(ctx->cltid, cltid, sizeof ctx->cltid);
+	pthread_mutex_lock(&list_lock);
+	ctx->id = ++last_id;
+	list_add(ctx);
+	mine_set(ctx);
 	pthread_mutex_unlock(&list_lock);
 	*out = ctx;
 	return 0;
@@ -593,9 +638,12 @@ context_serve_end(struct context *ctx)
 	pthread_mutex_unlock(&ctx->lock);
 	pthread_mutex_lock(&list_lock);
 	list_remove(ctx);
-	single = NULL;
-	mode_after_leave();
+	if (single == ctx)
+		single = NULL;
+	if (mine == ctx)
+		mine_set(NULL);
 	unref(ctx);
+	mode_after_leave();
 	pthread_mutex_unlock(&list_lock);
 }
 
@@ -605,7 +653,7 @@ context_is_server(void)
 	bool yes;
 
 	pthread_mutex_lock(&list_lock);
-	yes = mode == MODE_SINGLE && single->server;
+	yes = serving;
 	pthread_mutex_unlock(&list_lock);
 	return yes;
 }

@@ -121,6 +121,10 @@ bool context_settle(struct context *ctx);	/* wait for those of the transaction; 
 /* A server's context: single, not joined at BBL.  Taken once, at start. */
 int context_serve(struct app *app, const int64_t cltid[4], struct context **out);
 void context_serve_end(struct context *ctx);
+/* The server goes over to several threads: the context of context_serve() becomes the calling thread's own.  Harmless twice. */
+void context_serve_multi(void);
+/* After that: a serving context of the calling thread's own, to be ended there by context_serve_end().  0 or a TPE code. */
+int context_serve_thread(const int64_t cltid[4], struct context **out);
 bool context_is_server(void);
 void context_to_log(void);	/* tran_to_log() of the context of this thread, where that can be looked at without waiting */
 
