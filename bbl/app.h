@@ -42,6 +42,12 @@ void app_remove_rundir(const char *dir);
 /* Start BBL and wait until it answers. */
 enum { LAUNCH_FAILED = -1, LAUNCH_STARTED = 0, LAUNCH_DUPLICATE = 1 };
 int app_launch_bbl(const struct app *a, pid_t *pid, char **why);
+bool app_was_shut_down(const struct app *a);	/* or never booted: no BBL that died is to be missed */
+bool app_servers_live(const struct app *a);	/* processes that a BBL started, whether or not it runs still */
+/* BBL died and its servers live: start another, which takes them in.  true: one runs. */
+bool app_bring_back_bbl(const struct app *a);
+/* The same, but by its servers: they start it within seconds.  true: it answers. */
+bool app_await_bbl(const struct app *a);
 
 /* Ask on stdout, read a line of `in`: true for an answer that begins with y.  End of file is no. */
 bool app_confirm(FILE *in, const char *question);

@@ -61,6 +61,11 @@ void look_tick(struct bbl *b);			/* answer what can be answered */
 int64_t look_next_due(const struct bbl *b);
 void look_free(struct bbl *b);
 
+/* --- suspend.c --- */
+/* Nobody is told of its services any more, and it refuses requests that come from now on, while process `by` lives. */
+void suspend_server(struct bbl *b, struct server *s, pid_t by);
+void suspend_keep(struct bbl *b);		/* now and then: who is suspended by a process that is gone, and not stopped, serves again */
+
 /* --- spawn.c --- */
 /* Run the server's program.  0: s->pid, pidfd, why_fd are set; -1 with the cause in why. */
 int server_spawn(struct bbl *b, struct server *s, char *why, size_t size);

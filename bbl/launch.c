@@ -15,8 +15,10 @@
 
 #include "clock.h"
 #include "proc.h"
+#include "state.h"
 
 #define LAUNCH_PATIENCE_MS 30000
+#define REVIVE_PATIENCE_MS 10000
 
 /* One line of at most size-1 bytes.  Length, 0 at its end without a line, -1 when it did not come in time. */
 static int
@@ -103,4 +105,56 @@ app_launch_bbl(const struct app *a, pid_t *pid, char **why)
 	rc = bbl_judge(*pid > 0 ? line_hear(fds[0], line, sizeof line) : -1, line, *pid, why);
 	close(fds[0]);
 	return rc;
+}
+
+bool
+app_was_shut_down(const struct app *a)
+{
+	char path[512];
+
+	app_file(a, APP_STOPPED, path, sizeof path);
+	return access(a->rundir, F_OK) != 0 || access(path, F_OK) == 0;
+}
+
+bool
+app_servers_live(const struct app *a)
+{
+	char path[512];
+	struct state old;
+	bool lives = false;
+
+	app_file(a, APP_STATE, path, sizeof path);
+	if (state_read(path, &old) != 0)
+		return false;
+	for (size_t i = 0; i < old.n && !lives; i++)
+		lives = state_server_lives(&old.servers[i]);
+	state_free(&old);
+	return lives;
+}
+
+bool
+app_bring_back_bbl(const struct app *a)
+{
+	char *why = NULL;
+	pid_t pid;
+	bool runs;
+
+	if (!app_servers_live(a))
+		return false;
+	runs = app_launch_bbl(a, &pid, &why) != LAUNCH_FAILED;
+	free(why);
+	return runs;
+}
+
+bool
+app_await_bbl(const struct app *a)
+{
+	int64_t until = clock_mono_us() + REVIVE_PATIENCE_MS * INT64_C(1000);
+
+	while (!app_is_booted(a, NULL)) {
+		if (!app_servers_live(a) || clock_mono_us() > until)
+			return false;
+		(void)poll(NULL, 0, 50);
+	}
+	return true;
 }

@@ -216,6 +216,7 @@ bbl_serve(struct bbl *b)
 		}
 		if (clock_mono_us() >= place) {
 			place_keep(b);
+			suspend_keep(b);
 			place = clock_mono_us() + PLACE_US;
 		}
 	}

@@ -28,6 +28,7 @@
 
 #define TOUCH_US INT64_C(600000000)	/* what is younger is not cleared away for its age */
 #define GTT_US INT64_C(10000000)	/* and the table of transactions is swept */
+#define LOCK_TRIES 5			/* of 20 ms */
 #define NAME_TRIES 60			/* of 50 ms: for a living BBL to put its directory back */
 
 static void
@@ -94,6 +95,20 @@ lock_is_there(const struct bbl *b, const char *path)
 	    mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
 }
 
+/* A tool that looks whether somebody has it locks it itself for a moment. */
+static int
+lock_try(int fd)
+{
+	const struct timespec nap = { .tv_nsec = 20000000 };
+
+	for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; tries++) {
+		if (errno != EWOULDBLOCK || tries == LOCK_TRIES)
+			return -1;
+		nanosleep(&nap, NULL);
+	}
+	return 0;
+}
+
 /* PLACE_DUPLICATE: somebody else has locked it. */
 static int
 lock_take(struct bbl *b, const char *path)
@@ -103,7 +118,7 @@ lock_take(struct bbl *b, const char *path)
 	for (;;) {
 		if ((b->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644)) < 0)
 			return PLACE_REFUSED;
-		if (flock(b->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+		if (lock_try(b->lock_fd) != 0) {
 			close(b->lock_fd);
 			b->lock_fd = -1;
 			return PLACE_DUPLICATE;

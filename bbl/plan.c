@@ -152,17 +152,23 @@ bbl_is_wanted(const struct plan_select *s, const struct ubb *u, const struct ubb
 }
 
 static bool
-tms_is_wanted(const struct plan_select *s, const struct ubb_group *g)
+program_passes(const struct args *list, const char *program)
 {
-	bool by_server = s->srvid.n + s->aout.n + s->sequence.n > 0;
+	return passes(list, program) || among(list, base_name(program));
+}
 
+/* -T names it by itself; else it passes as a server does: by its program, and by an id as psr shows it.  It has no SEQUENCE. */
+static bool
+tms_is_wanted(const struct plan_select *s, const struct ubb_group *g, long srvid)
+{
 	if (!passes(&s->lmid, g->lmid[0]))
 		return false;
-	if (s->tms_group.n > 0)
-		return among(&s->tms_group, g->name);
-	if (s->group.n > 0)
-		return !by_server && among(&s->group, g->name);
-	return !by_server && (plan_select_is_all(s) || s->all_servers || s->lmid.n > 0);
+	if (among(&s->tms_group, g->name))
+		return true;
+	if (!narrows_servers(s) && !s->all_servers && !plan_select_is_all(s))
+		return false;	/* -A, -M, -B, -T alone */
+	return passes(&s->group, g->name) && s->sequence.n == 0 && passes_number(&s->srvid, srvid) &&
+	    program_passes(&s->aout, g->tmsname);
 }
 
 static bool
@@ -171,7 +177,7 @@ server_is_wanted(const struct plan_select *s, const struct ubb_server *v, const 
 	if (!narrows_servers(s) && !s->all_servers && !plan_select_is_all(s))
 		return false;	/* -A, -M, -B, -T alone */
 	return passes(&s->lmid, g->lmid[0]) && passes(&s->group, g->name) && passes_number(&s->sequence, v->sequence) &&
-	    (passes(&s->aout, v->aout) || among(&s->aout, base_name(v->aout)));
+	    program_passes(&s->aout, v->aout);
 }
 
 /* --- building --- */
@@ -216,10 +222,11 @@ add_tms(struct plan *p, const struct ubb *u, const struct ubb_machine *here, con
 	for (size_t i = 0; i < u->n_groups; i++) {
 		const struct ubb_group *g = &u->groups[i];
 
-		if (g->tmsname[0] == '\0' || strcmp(g->lmid[0], here->lmid) != 0 || !tms_is_wanted(sel, g))
+		if (g->tmsname[0] == '\0' || strcmp(g->lmid[0], here->lmid) != 0)
 			continue;
 		for (long k = 0; k < g->tmscount && rc == 0; k++)
-			rc = add_named(p, PLAN_TMS, g, REG_TMS_FIRST + k, g->tmsname, "-A", NULL);
+			if (tms_is_wanted(sel, g, REG_TMS_FIRST + k))
+				rc = add_named(p, PLAN_TMS, g, REG_TMS_FIRST + k, g->tmsname, "-A", NULL);
 	}
 	return rc;
 }

@@ -297,7 +297,7 @@ registry_resolve(const struct registry *r, const char *service, struct document 
 	for (size_t i = 0; i < r->n_servers && rc == 0; i++) {
 		const struct server *s = r->servers[i];
 
-		if (s->state == SERVER_STOPPING || server_is_tms(s))
+		if (s->state == SERVER_STOPPING || s->suspender != 0 || server_is_tms(s))
 			continue;
 		if (offer_find(s, service) == NULL) {
 			coming = coming || stands_by_for(s, service);

@@ -62,6 +62,8 @@ struct server {
 	int64_t grace_begin_us;
 	long backoff_ms;
 
+	pid_t suspender;			/* the tmshutdown that suspended it; 0: it is not suspended */
+	unsigned long long suspender_start;
 	long delay_s;				/* of the order to stop; 0: none given */
 	int signal_sent;
 	struct waiter *waiters;

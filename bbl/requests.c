@@ -456,6 +456,16 @@ op_shutdown(struct bbl *b, const struct ask *q, struct answer *a)
 }
 
 static bool
+op_suspend(struct bbl *b, const struct ask *q, struct answer *a)
+{
+	struct server *s = server_of(b, q, a);
+
+	if (s != NULL)
+		suspend_server(b, s, (pid_t)record_long(q->args, "by", 0));
+	return true;
+}
+
+static bool
 op_shutdown_bbl(struct bbl *b, const struct ask *q, struct answer *a)
 {
 	bool force = strcmp(arg(q, "force"), "y") == 0;
@@ -505,7 +515,8 @@ static const struct {
 	{ "heartbeat", op_heartbeat }, { "resolve", op_resolve }, { "join", op_join }, { "leave", op_leave },
 	{ "register", op_register }, { "ready", op_ready }, { "end", op_end },
 	{ "advertise", op_advertise }, { "unadvertise", op_unadvertise },
-	{ "start", op_start }, { "shutdown", op_shutdown }, { "shutdown-bbl", op_shutdown_bbl },
+	{ "start", op_start }, { "suspend", op_suspend }, { "shutdown", op_shutdown },
+	{ "shutdown-bbl", op_shutdown_bbl },
 	{ "ping", op_ping }, { "psr", op_psr }, { "psc", op_psc }, { "pclt", op_pclt }, { "pq", op_pq }, { "bbs", op_bbs },
 };
 

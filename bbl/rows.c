@@ -71,7 +71,7 @@ psc_row(const struct bbl *b, const struct server *s, const struct offer *o, stru
 	struct record *r = document_add(out);
 	/* Counters of single services may be missing; with one service the server's are the same. */
 	uint64_t done = o->done == 0 && s->n_offers == 1 ? s->done : o->done;
-	const char *status = s->state == SERVER_READY ? "AVAIL" : s->state == SERVER_DOWN ? "UNAVAIL" : "SUSP";
+	const char *status = s->suspender != 0 ? "SUSP" : s->state == SERVER_READY ? "AVAIL" : s->state == SERVER_DOWN ? "UNAVAIL" : "SUSP";
 	char queue[128];
 
 	server_queue_name(s, queue, sizeof queue);

@@ -152,6 +152,7 @@ child_signals_and_limits(const struct bbl *b)
 	sigset_t none;
 
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);	/* servers decide: -h of CLOPT */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (b->files.rlim_max != 0)

@@ -16,6 +16,7 @@
 
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_MAX_MS 5000
+#define TERM_MOST_S 5	/* between SIGTERM and SIGKILL: a server that is not stuck needs less */
 #define STEADY_US INT64_C(1000000)	/* ready for that long: the next death begins without a pause */
 
 void
@@ -173,21 +174,29 @@ supervisor_send_stop(struct bbl *b, struct server *s)
 void
 supervisor_stop(struct bbl *b, struct server *s, long delay_s, int sig)
 {
+	int64_t due = clock_mono_us() + (delay_s > 0 ? delay_s : STOP_LIMIT_S) * INT64_C(1000000);
+
 	if (server_is_tms(s) || s->state == SERVER_DOWN) {
 		server_gone(b, s, 0, NULL);
 		return;
 	}
 	if (s->state != SERVER_STOPPING) {
 		server_enter(s, SERVER_STOPPING);
+		s->delay_s = 0;
+		s->signal_sent = 0;
 		supervisor_save(b);
 	}
-	s->delay_s = delay_s;
-	s->signal_sent = sig;
-	s->due_us = clock_mono_us() + (delay_s > 0 ? delay_s : STOP_LIMIT_S) * INT64_C(1000000);
-	if (sig != 0)
+	/* A second order may hurry, and takes nothing back of what the first one said. */
+	if (delay_s > 0 && (s->delay_s == 0 || delay_s < s->delay_s))
+		s->delay_s = delay_s;
+	if (due < s->due_us)
+		s->due_us = due;
+	if (sig != 0) {
 		kill(s->pid, sig);
-	else
+		s->signal_sent = s->signal_sent == SIGKILL ? SIGKILL : sig;
+	} else if (s->signal_sent == 0) {
 		supervisor_send_stop(b, s);
+	}
 }
 
 /* Is one more restart allowed?  Counts it when it is. */
@@ -326,7 +335,8 @@ stop_is_late(struct bbl *b, struct server *s)
 	if (s->delay_s > 0 && s->signal_sent != SIGKILL) {
 		s->signal_sent = s->signal_sent == SIGTERM ? SIGKILL : SIGTERM;
 		kill(s->pid, s->signal_sent);
-		s->due_us = clock_mono_us() + (s->signal_sent == SIGKILL ? STOP_LIMIT_S : s->delay_s) * second;
+		s->due_us = clock_mono_us() + (s->signal_sent == SIGKILL ? STOP_LIMIT_S : s->delay_s < TERM_MOST_S ? s->delay_s :
+		    TERM_MOST_S) * second;
 		return;
 	}
 	s->due_us = LINK_FOREVER;

@@ -2,6 +2,7 @@
  * tmboot - bring an application, or a part of it, up.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ struct boot {
 	struct plan_select sel;
 	struct plan plan;
 	bool yes, quiet, show_only, ipc_needs, no_wait, show_command;
+	bool bbl_is_lost;		/* and is not to be had again: nothing more can be booted */
 	const char *on_failure;
 	long started, failed;
 	char dead_group[WIRE_GROUP];	/* whose TMS could not be booted: its servers are not tried */
@@ -71,7 +73,7 @@ options_read(int argc, char **argv, struct boot *t)
 			t->yes = true;
 			break;
 		case 'q':
-			t->quiet = true;
+			t->quiet = t->yes = true;
 			break;
 		case 'n':
 			t->show_only = true;
@@ -129,11 +131,10 @@ duplicate(const struct boot *t)
 	say(t, "\tCMDTUX_CAT:821: INFO: Duplicate server.\n");
 }
 
-static bool	/* false: without BBL nothing else can be booted */
+static void
 boot_bbl(struct boot *t)
 {
 	char *why = NULL;
-	bool up = true;
 	pid_t pid;
 
 	switch (app_launch_bbl(&t->app, &pid, &why)) {
@@ -145,10 +146,9 @@ boot_bbl(struct boot *t)
 		break;
 	default:
 		failed(t, (long)pid, why);
-		up = false;
+		t->bbl_is_lost = true;
 	}
 	free(why);
-	return up;
 }
 
 /* The servers' environment is the one that tmboot has now, not the one that BBL was started with. */
@@ -170,21 +170,44 @@ ask_start(const struct boot *t, const struct plan_step *s, struct wire_adminrepl
 	return rc;
 }
 
+/* Where BBL has died, who boots it too starts it again; else a server does, if one lives. */
+static bool
+bbl_is_there(const struct boot *t)
+{
+	char *why = NULL;
+	bool back;
+	pid_t pid;
+
+	if (app_is_booted(&t->app, NULL))
+		return true;
+	if (app_was_shut_down(&t->app))
+		return false;
+	if (t->plan.v[0].kind != PLAN_BBL)
+		return app_await_bbl(&t->app);
+	back = app_launch_bbl(&t->app, &pid, &why) != LAUNCH_FAILED && app_is_booted(&t->app, NULL);
+	free(why);
+	return back;
+}
+
 static void
 boot_server(struct boot *t, const struct plan_step *s)
 {
 	struct wire_adminreply reply = { 0 };
 	char text[128];
 	long pid;
-	int rc;
+	int rc = LINK_GONE;
 
 	if (s->kind == PLAN_SERVER && strcmp(t->dead_group, s->groupname) == 0) {
 		snprintf(text, sizeof text, "the TMS of group %s is not booted", s->groupname);
 		failed(t, 0, text);
 		return;
 	}
-	if ((rc = ask_start(t, s, &reply)) != 0) {
-		snprintf(text, sizeof text, "BBL %s", rc == LINK_TIMEOUT ? "does not answer in time" : "does not answer");
+	for (int tries = 0; tries < 2 && rc != 0 && bbl_is_there(t); tries++)
+		rc = ask_start(t, s, &reply);
+	if (rc != 0) {
+		t->bbl_is_lost = true;
+		snprintf(text, sizeof text, "%s", app_was_shut_down(&t->app) ? "the application was shut down meanwhile" :
+		    rc == LINK_TIMEOUT ? "BBL does not answer in time" : "BBL does not answer");
 		failed(t, 0, text);
 		return;
 	}
@@ -223,9 +246,8 @@ static void
 boot_steps(struct boot *t)
 {
 	enum { NONE, ADMIN, SERVERS } heading = NONE;
-	bool go_on = true;
 
-	for (size_t i = 0; i < t->plan.n && go_on; i++) {
+	for (size_t i = 0; i < t->plan.n && !t->bbl_is_lost; i++) {
 		const struct plan_step *s = &t->plan.v[i];
 
 		if (s->kind == PLAN_BBL && heading != ADMIN) {
@@ -239,7 +261,7 @@ boot_steps(struct boot *t)
 		if (t->show_only)
 			continue;
 		if (s->kind == PLAN_BBL)
-			go_on = boot_bbl(t);
+			boot_bbl(t);
 		else
 			boot_server(t, s);
 	}
@@ -271,7 +293,7 @@ boot(struct boot *t)
 	say(t, "Booting %s in %s\n", plan_select_is_all(&t->sel) ? "all admin and server processes" :
 	    with_bbl ? "admin processes" : "server processes", t->app.tuxconfig);
 	say(t, "INFO: atmiq, Version %s\n", ATMIQ_VERSION);
-	if (!with_bbl && !t->show_only && !app_is_booted(&t->app, NULL)) {
+	if (!with_bbl && !t->show_only && !app_await_bbl(&t->app)) {
 		fprintf(stderr, "tmboot: CMDTUX_CAT:764: ERROR: no bulletin board exists for %s; boot the admin processes first "
 		    "(tmboot -A)\n", t->app.tuxconfig);
 		return 1;
@@ -292,6 +314,7 @@ main(int argc, char **argv)
 	int rc = 1;
 
 	ulog_program("tmboot");
+	signal(SIGHUP, SIG_IGN);	/* a terminal that is closed leaves no half of an application */
 	if (options_read(argc, argv, &t) != 0)
 		return usage();
 	if (app_open(&t.app, &why) == 0) {

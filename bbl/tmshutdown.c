@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "app.h"
@@ -16,10 +18,9 @@
 #include "plan.h"
 #include "proc.h"
 #include "registry.h"
-#include "state.h"
 #include "ulog.h"
 
-#define END_PATIENCE_MS 3000	/* for a BBL that does not answer any more */
+#define BBL_PATIENCE_MS 10000	/* for BBL to hear that it shall end, and to end */
 
 struct down {
 	struct app app;
@@ -30,6 +31,7 @@ struct down {
 	long delay_s;
 	const char *signal;
 	long stopped, failed;
+	bool bbl_is_mute;		/* it runs and does not answer: nothing more can be stopped */
 };
 
 static void __attribute__((format(printf, 2, 3)))
@@ -73,6 +75,10 @@ options_read(int argc, char **argv, struct down *t)
 		case 'w':
 			if (delay_read(optarg, &t->delay_s) != 0)
 				return -1;
+			if (t->delay_s == 0) {		/* no patience at all: SIGTERM at once */
+				t->delay_s = 1;
+				t->signal = t->signal != NULL ? t->signal : "TERM";
+			}
 			break;
 		case 'k':
 			if (strcmp(optarg, "TERM") != 0 && strcmp(optarg, "KILL") != 0)
@@ -82,13 +88,17 @@ options_read(int argc, char **argv, struct down *t)
 		case 'c':
 			t->even_with_clients = true;
 			break;
-		case 'H': case 'P': case 'R':
-			break;		/* migration, partitioned machines: on one machine there is nothing to it */
+		case 'H': case 'P':
+			if (!plan_select_option(&t->sel, 'l', optarg) || !plan_select_option(&t->sel, 'B', optarg))
+				return -1;
+			break;
+		case 'R':
+			break;		/* migration: on one machine there is nothing to it */
 		case 'y':
 			t->yes = true;
 			break;
 		case 'q':
-			t->quiet = true;
+			t->quiet = t->yes = true;
 			break;
 		case 'n':
 			t->show_only = true;
@@ -98,28 +108,6 @@ options_read(int argc, char **argv, struct down *t)
 				return -1;
 		}
 	return optind == argc ? 0 : -1;
-}
-
-/* BBL died and its servers live: they are to be stopped all the same, and a new BBL can do that. */
-static bool
-bring_back_bbl(const struct down *t)
-{
-	char path[512], *why = NULL;
-	struct state old;
-	bool lives = false;
-	pid_t pid;
-
-	app_file(&t->app, APP_STATE, path, sizeof path);
-	if (state_read(path, &old) != 0)
-		return false;
-	for (size_t i = 0; i < old.n && !lives; i++)
-		lives = state_server_lives(&old.servers[i]);
-	state_free(&old);
-	if (!lives)
-		return false;
-	lives = app_launch_bbl(&t->app, &pid, &why) != LAUNCH_FAILED;
-	free(why);
-	return lives;
 }
 
 static const struct record *
@@ -182,19 +170,73 @@ report(struct down *t, const struct plan_step *s, const char *why)
 		fprintf(stderr, "tmshutdown: CMDTUX_CAT:1702: ERROR: server %ld of %s: %s\n", s->srvid, group, why);
 }
 
+/* The BBL that runs, from its lock, whether or not it answers; -1: there is none. */
+static int
+bbl_pidfd(const struct down *t)
+{
+	char path[512], text[4200] = "", *tuxconfig;
+	int fd, pidfd = -1;
+	ssize_t n;
+
+	app_file(&t->app, APP_LOCK, path, sizeof path);
+	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+		return -1;
+	if (flock(fd, LOCK_SH | LOCK_NB) != 0 && (n = pread(fd, text, sizeof text - 1, 0)) > 0) {
+		text[strcspn(text, "\n")] = '\0';
+		if ((tuxconfig = strchr(text, ' ')) != NULL && strcmp(tuxconfig + 1, t->app.tuxconfig) == 0)
+			pidfd = proc_pidfd((pid_t)atol(text));
+	}
+	close(fd);
+	return pidfd;
+}
+
+/* It may be about to end, as we or another tmshutdown told it.  When we have ended it has, so that one can boot. */
+static bool
+await_end(int pidfd)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+	bool ended = pidfd < 0 || poll(&p, 1, BBL_PATIENCE_MS) > 0;
+
+	if (pidfd >= 0)
+		close(pidfd);
+	return ended;
+}
+
+/* An order to BBL, once more when it died over it and a server lives that another BBL can stop.  LINK codes. */
+static int
+order(struct down *t, const char *op, const char *group, const char *srvid, struct wire_adminreply *reply)
+{
+	bool bbl = strcmp(op, "shutdown-bbl") == 0;
+	int64_t patience_ms = bbl ? BBL_PATIENCE_MS : (2 * t->delay_s + 90) * 1000;
+	char delay[24];
+	int rc;
+
+	snprintf(delay, sizeof delay, "%ld", t->delay_s);
+	for (int tries = 0;; tries++) {
+		rc = app_ask(&t->app, op, patience_ms, reply, "group", group, "srvid", srvid, "delay", delay, "signal",
+		    t->signal != NULL ? t->signal : "", "force", t->even_with_clients ? "y" : "n", NULL);
+		if (rc == 0 || tries == 1 || (!app_is_booted(&t->app, NULL) && !app_bring_back_bbl(&t->app)))
+			return rc;
+	}
+}
+
+/* BBL did not answer: gone, and all servers with it, as another tmshutdown would have it, or deaf. */
+static bool
+all_is_gone(const struct down *t)
+{
+	return await_end(bbl_pidfd(t)) && !app_servers_live(&t->app);
+}
+
 static void
 stop_server(struct down *t, const struct plan_step *s)
 {
 	struct wire_adminreply reply = { 0 };
-	char srvid[24], delay[24];
-	int rc;
+	char srvid[24];
 
 	snprintf(srvid, sizeof srvid, "%ld", s->srvid);
-	snprintf(delay, sizeof delay, "%ld", t->delay_s);
-	rc = app_ask(&t->app, "shutdown", (2 * t->delay_s + 90) * 1000, &reply, "group", s->groupname, "srvid", srvid,
-	    "delay", delay, "signal", t->signal != NULL ? t->signal : "", NULL);
-	if (rc != 0) {
-		report(t, s, rc == LINK_TIMEOUT ? "BBL does not answer in time" : "BBL does not answer");
+	if (order(t, "shutdown", s->groupname, srvid, &reply) != 0) {
+		t->bbl_is_mute = !all_is_gone(t);
+		report(t, s, t->bbl_is_mute ? "BBL does not answer" : NULL);
 		return;
 	}
 	/* TPENOENT: it ended by itself meanwhile. */
@@ -205,26 +247,37 @@ stop_server(struct down *t, const struct plan_step *s)
 static void
 stop_bbl(struct down *t, const struct plan_step *s)
 {
-	struct pollfd p = { .fd = -1, .events = POLLIN };
 	struct wire_adminreply reply = { 0 };
-	pid_t bbl = 0;
-	int rc;
+	int pidfd = bbl_pidfd(t), rc = order(t, "shutdown-bbl", "", "0", &reply);
 
-	if (app_is_booted(&t->app, &bbl))
-		p.fd = proc_pidfd(bbl);
-	rc = app_ask(&t->app, "shutdown-bbl", 10000, &reply, "force", t->even_with_clients ? "y" : "n", NULL);
 	/* BBL may be gone before its answer was read: what counts is that it is gone. */
-	if (rc != LINK_OK && (rc != LINK_GONE || p.fd < 0))
-		report(t, s, "BBL does not answer");
-	else if (reply.status != 0)
+	if (rc == 0 && reply.status != 0) {
 		report(t, s, reply.text != NULL ? reply.text : "refused");
-	else if (p.fd >= 0 && poll(&p, 1, 10000) <= 0)
-		report(t, s, "BBL still runs 10 s after the order to stop");
+		if (pidfd >= 0)
+			close(pidfd);
+	} else if (!await_end(pidfd) || !await_end(bbl_pidfd(t)))
+		report(t, s, rc != 0 ? "BBL does not answer" : "BBL still runs 10 s after the order to stop");
 	else
 		report(t, s, NULL);
 	bb_reply_free(&reply);
-	if (p.fd >= 0)
-		close(p.fd);
+}
+
+/* With -w and -k no new work comes to any of the servers from now on.  While we live: BBL sees to that. */
+static void
+suspend_all(const struct down *t)
+{
+	struct wire_adminreply reply;
+	char srvid[24], by[24];
+
+	snprintf(by, sizeof by, "%ld", (long)getpid());
+	for (size_t i = 0; i < t->plan.n; i++) {
+		const struct plan_step *s = &t->plan.v[i];
+
+		snprintf(srvid, sizeof srvid, "%ld", s->srvid);
+		if (s->kind == PLAN_SERVER && running_row(t, s) != NULL &&
+		    app_ask(&t->app, "suspend", BBL_PATIENCE_MS, &reply, "group", s->groupname, "srvid", srvid, "by", by, NULL) == 0)
+			bb_reply_free(&reply);
+	}
 }
 
 static void
@@ -232,7 +285,7 @@ stop_steps(struct down *t)
 {
 	enum { NONE, ADMIN, SERVERS } heading = NONE;
 
-	for (size_t i = 0; i < t->plan.n; i++) {
+	for (size_t i = 0; i < t->plan.n && !t->bbl_is_mute; i++) {
 		const struct plan_step *s = &t->plan.v[i];
 
 		if (s->kind != PLAN_BBL && running_row(t, s) == NULL)
@@ -254,36 +307,13 @@ stop_steps(struct down *t)
 	}
 }
 
-/* BBL does not answer: it may be about to end, as another tmshutdown told it.  When we have ended it has, so that one can boot. */
-static void
-wait_for_its_end(const struct down *t)
-{
-	struct pollfd p = { .events = POLLIN };
-	char path[512], text[4200] = "", *tuxconfig;
-	int fd;
-	ssize_t n;
-
-	app_file(&t->app, APP_LOCK, path, sizeof path);
-	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
-		return;
-	n = read(fd, text, sizeof text - 1);
-	close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	if ((tuxconfig = strchr(text, ' ')) == NULL || strcmp(tuxconfig + 1, t->app.tuxconfig) != 0 ||
-	    (p.fd = proc_pidfd((pid_t)atol(text))) < 0)
-		return;
-	(void)poll(&p, 1, END_PATIENCE_MS);
-	close(p.fd);
-}
-
 static int
 shut_down(struct down *t)
 {
 	bool all = plan_select_is_all(&t->sel);
 
-	if (!app_is_booted(&t->app, NULL) && !bring_back_bbl(t)) {
-		wait_for_its_end(t);
+	if (!app_is_booted(&t->app, NULL) && !app_bring_back_bbl(&t->app)) {
+		(void)await_end(bbl_pidfd(t));
 		fprintf(stderr, "tmshutdown: CMDTUX_CAT:764: ERROR: no bulletin board exists for %s: nothing to shut down\n",
 		    t->app.tuxconfig);
 		return 1;
@@ -295,12 +325,14 @@ shut_down(struct down *t)
 	if (all && !t->yes && !t->show_only && !app_confirm(stdin, "Shutdown all admin and server processes? (y/n):"))
 		return 0;
 	if (app_ask(&t->app, "psr", 10000, &t->running, NULL) != 0 || plan_add_strangers(t) != 0) {
-		wait_for_its_end(t);
+		(void)await_end(bbl_pidfd(t));
 		fprintf(stderr, "tmshutdown: BBL does not say what runs\n");
 		return 1;
 	}
 	say(t, "Shutting down %s in %s\n", all ? "all admin and server processes" :
 	    t->plan.v[t->plan.n - 1].kind == PLAN_BBL ? "admin processes" : "server processes", t->app.tuxconfig);
+	if ((t->delay_s > 0 || t->signal != NULL) && !t->show_only)
+		suspend_all(t);
 	stop_steps(t);
 	if (!t->show_only)
 		say(t, "\n%ld process%s stopped.\n", t->stopped, t->stopped == 1 ? "" : "es");
@@ -315,6 +347,7 @@ main(int argc, char **argv)
 	int rc = 1;
 
 	ulog_program("tmshutdown");
+	signal(SIGHUP, SIG_IGN);	/* a terminal that is closed leaves no half of an application */
 	if (options_read(argc, argv, &t) != 0)
 		return usage();
 	if (app_open(&t.app, &why) == 0) {

@@ -45,6 +45,7 @@ void bb_agent_busy(struct bb_agent *a, const char *service);
 void bb_agent_idle(struct bb_agent *a, unsigned load);	/* counts one request done */
 int bb_agent_wake_fd(const struct bb_agent *a);	/* readable once the order to stop came */
 bool bb_agent_stopping(const struct bb_agent *a);
+int64_t bb_agent_suspended_us(const struct bb_agent *a);	/* since when requests are to be refused, clock_mono_us(); 0: they are not */
 void bb_agent_stop_now(struct bb_agent *a);		/* async-signal-safe: as if the order had come (SIGTERM) */
 void bb_agent_end(struct bb_agent *a, int status);	/* a wanted end, BBL is told; NULL is fine */
 

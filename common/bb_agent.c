@@ -299,6 +299,12 @@ bb_agent_stopping(const struct bb_agent *a)
 	return atomic_load_explicit(&a->stopping, memory_order_acquire);
 }
 
+int64_t
+bb_agent_suspended_us(const struct bb_agent *a)
+{
+	return atomic_load_explicit(&a->suspended_us, memory_order_relaxed);
+}
+
 void
 bb_agent_stop_now(struct bb_agent *a)
 {

@@ -61,6 +61,7 @@ struct bb_agent {
 	_Atomic(struct service *) current;
 	_Atomic unsigned long done, load;
 	atomic_bool stopping, quit;
+	_Atomic int64_t suspended_us;
 
 	/* under lock */
 	pthread_mutex_t lock;

@@ -234,6 +234,7 @@ joined(struct bb_agent *a, const struct wire_adminreply *reply)
 	}
 	a->refusal_logged = false;
 	a->refused = 0;
+	atomic_store(&a->suspended_us, 0);	/* a new BBL knows of no suspension */
 	a->down_since_us = 0;
 	a->beat_reqid = 0;
 	a->report[0] = '\0';
@@ -302,6 +303,10 @@ hear(struct bb_agent *a, const struct link_msg *m)
 	} else if (wire_admin_decode(m->head, m->head_len, &order) == 0) {
 		if (order.reqid == 0 && strcmp(order.op, "stop") == 0)
 			bb_agent_stop_now(a);
+		else if (order.reqid == 0 && strcmp(order.op, "suspend") == 0)
+			atomic_store(&a->suspended_us, clock_mono_us());
+		else if (order.reqid == 0 && strcmp(order.op, "resume") == 0)
+			atomic_store(&a->suspended_us, 0);
 		else if (order.reqid == 0 && strcmp(order.op, "report") == 0)
 			report(a, &order);
 		document_free(&order.doc);
