@@ -158,7 +158,6 @@ svr_attach(int argc, char **argv, bool calls)
 		return -1;
 	if (calls && endpoint_bind(endpoint, sizeof endpoint) != 0)
 		return -1;
-	svr.thread = pthread_self();
 	return agent_start(endpoint);
 }
 
@@ -297,7 +296,7 @@ handle(struct link_msg *m)
 	}
 	switch (kind) {
 	case WIRE_CALL:
-		work_run(m);
+		work_run(work_here, m);
 		break;
 	case WIRE_ADMIN:
 		admin_answer(m);
@@ -355,14 +354,14 @@ serve(void)
 	int64_t until;
 	bool none;
 
-	while (!bb_agent_stopping(svr.agent) && !work.leave)
+	while (!bb_agent_stopping(svr.agent) && !svr.leaving)
 		serve_one(LINK_FOREVER, wake_fd, &none);
-	if (!work.leave)
+	if (!svr.leaving)
 		offers_withdraw();
 	do				/* what was queued before nobody could find us any more; after TPEXIT it is refused */
 		serve_one(0, -1, &none);
 	while (!none);
-	if (work.leave)
+	if (svr.leaving)
 		return;
 	until = clock_mono_us() + RELAYS_US;
 	while (relay_busy() && clock_mono_us() < until)
@@ -372,11 +371,15 @@ serve(void)
 int
 _tmstartserver(int argc, char **argv, struct tmserver *server)
 {
+	static struct work work;
+
 	svr.built = server;
 	if (svr_attach(argc, argv, true) != 0) {
 		svr_detach(1);
 		return 1;
 	}
+	work.ctx = svr.ctx;
+	work_here = &work;
 	ulog("LIBTUX_CAT:262: INFO: Standard main starting");
 	rm_set(server->rm, svr.group->openinfo, svr.group->closeinfo);
 	relay_open(svr.app->bbl);
@@ -392,7 +395,7 @@ _tmstartserver(int argc, char **argv, struct tmserver *server)
 	bb_agent_ready(svr.agent);
 	serve();
 	relay_close();
-	if (work.leave) {		/* TPEXIT: not a wanted end, BBL restarts us where that is configured */
+	if (svr.leaving) {		/* TPEXIT: not a wanted end, BBL restarts us where that is configured */
 		link_server_close(svr.link);
 		fflush(NULL);
 		_exit(1);

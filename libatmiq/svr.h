@@ -5,6 +5,7 @@
 #define SVR_H
 
 #include <setjmp.h>
+#include <stdatomic.h>
 
 #include "impl.h"
 #include "bb.h"
@@ -49,7 +50,7 @@ struct svr {
 	struct tmserver *built;
 	uint64_t strange;		/* messages that were dropped as nonsense */
 	int64_t busy_since_us;		/* no request has waited since before that */
-	pthread_t thread;		/* that serves */
+	atomic_bool leaving;		/* TPEXIT */
 };
 extern struct svr svr;			/* a process is at most one server */
 
@@ -64,28 +65,30 @@ int offer_remove(const char *name);
 void offers_withdraw(void);
 struct offer *offer_find(const char *name);
 
-/* The request being served. */
+/* A thread that serves, and the request it is at. */
 struct work {
+	struct context *ctx;		/* of the thread */
 	bool active;
 	bool ended;			/* tpreturn() or tpforward() was called */
-	bool leave;			/* TPEXIT */
 	jmp_buf back;
 	struct link_peer peer;
 	struct wire_call call;
 	int64_t deadline_us;
 	struct offer *offer;
+	TPSVCINFO info;
 };
-extern struct work work;
+extern __thread struct work *work_here;	/* of the thread that this is; NULL: it serves nothing */
 
 void svr_reply(const struct link_peer *to, const struct wire_reply *m, const struct link_body *body);
-void work_run(struct link_msg *m);	/* one CALL, from request to reply */
+void svr_reply_over(void);		/* the thread sends none any more: its memory for them is given back */
+void work_run(struct work *w, struct link_msg *m);	/* one CALL, from request to reply */
 
 /*
  * Requests forwarded, whose replies pass through here on their way to the caller.  relay_start(): 0, or a TPE code: not sent.
- * A transaction that began here goes along, out of ctx, and ends when the reply is back.
+ * A transaction that began here goes along, out of the context, and ends when the reply is back.
  */
 void relay_open(const char *bbl);
-int relay_start(const struct work *w, struct context *ctx, const char *service, const char *type, const char *subtype,
+int relay_start(const struct work *w, const char *service, const char *type, const char *subtype,
     const struct link_body *body);
 size_t relay_waitables(struct link_wait *w, size_t max);
 void relay_poll(void);			/* pass on what has come; drop what is out of time */

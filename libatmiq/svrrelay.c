@@ -89,10 +89,11 @@ relay_new(const struct work *w, const struct tran *t)
 }
 
 int
-relay_start(const struct work *w, struct context *ctx, const char *name, const char *type, const char *subtype,
+relay_start(const struct work *w, const char *name, const char *type, const char *subtype,
     const struct link_body *body)
 {
 	struct patience how = { .deadline_us = clock_mono_us() + SEND_US, .restart = true };
+	struct context *ctx = w->ctx;
 	const struct service *s;
 	struct wire_call m = w->call;
 	struct relay *r;

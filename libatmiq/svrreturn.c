@@ -13,63 +13,69 @@
 
 #define LATE_US 50000LL		/* a request that may have waited so long is looked at twice */
 
-struct work work;
+__thread struct work *work_here;
+static __thread struct wr reply_out;	/* kept between replies */
 
 void
 svr_reply(const struct link_peer *to, const struct wire_reply *m, const struct link_body *body)
 {
-	static struct wr w;		/* one thread serves */
-
-	wr_reset(&w);
-	wire_reply_encode(&w, m);
-	if (!wr_ok(&w) || link_server_send(svr.link, to, w.p, w.len, body) != LINK_OK)
+	wr_reset(&reply_out);
+	wire_reply_encode(&reply_out, m);
+	if (!wr_ok(&reply_out) || link_server_send(svr.link, to, reply_out.p, reply_out.len, body) != LINK_OK)
 		ulog_debug("a reply found no reader");
 }
 
-static void
-reply_error(int error)
+void
+svr_reply_over(void)
 {
-	struct wire_reply m = { .reqid = work.call.reqid, .error = error, .leaving = work.leave };
+	wr_free(&reply_out);
+}
 
-	if (work.call.flags & TPNOREPLY)
+static void
+reply_error(const struct work *w, int error)
+{
+	struct wire_reply m = { .reqid = w->call.reqid, .error = error, .leaving = svr.leaving };
+
+	if (w->call.flags & TPNOREPLY)
 		return;
-	if (svr.ctx->tran.active && !svr.ctx->tran.initiator) {
-		m.groups = svr.ctx->tran.groups;
+	if (w->ctx->tran.active && !w->ctx->tran.initiator) {
+		m.groups = w->ctx->tran.groups;
 		m.doomed = 1;
 	}
-	svr_reply(&work.peer, &m, NULL);
+	svr_reply(&w->peer, &m, NULL);
 }
 
 /* A transaction that began here, by AUTOTRAN or by the routine, is rolled back before the caller hears that it failed. */
 static void
-own_tran_roll_back(void)
+own_tran_roll_back(const struct work *w)
 {
-	if (svr.ctx->tran.active && svr.ctx->tran.initiator)
-		tran_abort(svr.ctx);
+	if (w->ctx->tran.active && w->ctx->tran.initiator)
+		tran_abort(w->ctx);
 }
 
 /* Forget the request and what the routine left behind. */
 static void
-work_end(void)
+work_end(struct work *w)
 {
 	char *inbound = buffer_inbound_now();
-	struct context *ctx = svr.ctx;
+	struct context *ctx = w->ctx;
 
 	buffer_inbound(NULL);
 	buffer_free(inbound);
 	pthread_mutex_lock(&ctx->lock);
 	calls_forget(ctx, false);
-	own_tran_roll_back();
+	own_tran_roll_back(w);
 	tran_forget(ctx);
 	pthread_mutex_unlock(&ctx->lock);
-	work.active = false;
-	bb_agent_idle(svr.agent, work.offer->load);
+	w->active = false;
+	bb_agent_idle(svr.agent, w->offer->load);
 }
 
 static int
-work_begin(struct link_msg *m, TPSVCINFO *info)
+work_begin(struct work *w, struct link_msg *m)
 {
-	struct wire_call *call = &work.call;
+	struct wire_call *call = &w->call;
+	TPSVCINFO *info = &w->info;
 	size_t n = m->has_body ? m->body_len : 0;
 	char *data = NULL;
 	int i;
@@ -82,23 +88,23 @@ work_begin(struct link_msg *m, TPSVCINFO *info)
 	}
 	buffer_inbound(data);
 	memset(info, 0, sizeof *info);
-	memcpy(info->name, work.offer->name, sizeof work.offer->name);
+	memcpy(info->name, w->offer->name, sizeof w->offer->name);
 	info->flags = (call->flags & TPNOREPLY) | (call->tx.gtrid_len > 0 ? TPTRAN : 0);
 	info->data = data;
 	info->len = (long)n;
 	info->appkey = (long)call->appkey;
 	for (i = 0; i < 4; i++)
 		info->cltid.clientdata[i] = (long)call->cltid[i];
-	svr.ctx->prio_last = call->priority;
-	work.deadline_us = deadline_from((int64_t)call->timeout_ms * 1000);
-	tran_enter_callers(svr.ctx, call);
-	if (clock_mono_us() - svr.busy_since_us > LATE_US && tran_is_over(svr.ctx)) {
+	w->ctx->prio_last = call->priority;
+	w->deadline_us = deadline_from((int64_t)call->timeout_ms * 1000);
+	tran_enter_callers(w->ctx, call);
+	if (clock_mono_us() - svr.busy_since_us > LATE_US && tran_is_over(w->ctx)) {
 		ulog("LIBTUX_CAT:5163: WARN: a request of service %s is not carried out: its transaction was over before its turn came",
 		    call->service);
 		return TPETIME;
 	}
-	if (call->tx.gtrid_len == 0 && work.offer->autotran) {
-		if ((i = tran_begin(svr.ctx, (unsigned long)work.offer->trantime, TRAN_BY_AUTOTRAN)) != 0)
+	if (call->tx.gtrid_len == 0 && w->offer->autotran) {
+		if ((i = tran_begin(w->ctx, (unsigned long)w->offer->trantime, TRAN_BY_AUTOTRAN)) != 0)
 			return i;
 		info->flags |= TPTRAN;
 	}
@@ -107,92 +113,91 @@ work_begin(struct link_msg *m, TPSVCINFO *info)
 }
 
 static void
-work_report(int64_t began)
+work_report(const struct work *w, int64_t began)
 {
 	int64_t ended = clock_now_us();
 
-	fprintf(stderr, "@%s\t%ld\t%lld.%06lld\t%lld.%06lld\n", work.offer->name, (long)getpid(),
+	fprintf(stderr, "@%s\t%ld\t%lld.%06lld\t%lld.%06lld\n", w->offer->name, (long)getpid(),
 	    (long long)began / 1000000, (long long)began % 1000000, (long long)ended / 1000000,
 	    (long long)ended % 1000000);
 }
 
 static void
-work_call(TPSVCINFO *info)
+work_call(struct work *w)
 {
-	work.ended = false;
-	if (_setjmp(work.back) == 0) {
-		work.active = true;
-		work.offer->call(info);
-		work.active = false;
+	w->ended = false;
+	if (_setjmp(w->back) == 0) {
+		w->active = true;
+		w->offer->call(&w->info);
+		w->active = false;
 	}
-	if (work.ended)
+	if (w->ended)
 		return;
-	ulog("LIBTUX_CAT:5110: ERROR: service %s returned without tpreturn() or tpforward()", work.offer->name);
-	pthread_mutex_lock(&svr.ctx->lock);
-	tran_request_back(svr.ctx);
-	tran_doom_because(svr.ctx, TPESVCERR, 0, "service %s returned without tpreturn()", work.offer->name);
-	own_tran_roll_back();
-	reply_error(TPESVCERR);
-	pthread_mutex_unlock(&svr.ctx->lock);
+	ulog("LIBTUX_CAT:5110: ERROR: service %s returned without tpreturn() or tpforward()", w->offer->name);
+	pthread_mutex_lock(&w->ctx->lock);
+	tran_request_back(w->ctx);
+	tran_doom_because(w->ctx, TPESVCERR, 0, "service %s returned without tpreturn()", w->offer->name);
+	own_tran_roll_back(w);
+	reply_error(w, TPESVCERR);
+	pthread_mutex_unlock(&w->ctx->lock);
 }
 
 void
-work_run(struct link_msg *m)
+work_run(struct work *w, struct link_msg *m)
 {
-	static TPSVCINFO info;
 	int64_t began = svr.opt.report ? clock_now_us() : 0;
 	int err;
 
-	if (wire_call_decode(m->head, m->head_len, &work.call) != 0) {
+	if (wire_call_decode(m->head, m->head_len, &w->call) != 0) {
 		ulog("LIBTUX_CAT:5111: WARN: dropped a service request that cannot be read (%zu bytes)", m->head_len);
 		return;
 	}
-	work.peer = m->peer;
-	if (work.leave || (work.offer = offer_find(work.call.service)) == NULL) {
-		if (work.call.flags & TPNOREPLY)
+	w->peer = m->peer;
+	if (svr.leaving || (w->offer = offer_find(w->call.service)) == NULL) {
+		if (w->call.flags & TPNOREPLY)
 			ulog("LIBTUX_CAT:5117: WARN: a request of service %s that wanted no reply is lost: %s",
-			    work.call.service, work.leave ? "this server ends" : "it is not offered here any more");
-		reply_error(TPENOENT);
+			    w->call.service, svr.leaving ? "this server ends" : "it is not offered here any more");
+		reply_error(w, TPENOENT);
 		return;
 	}
-	bb_agent_busy(svr.agent, work.offer->name);
-	if ((err = work_begin(m, &info)) != 0)
-		reply_error(err == TPETRAN ? TPETRAN : TPESVCERR);
+	bb_agent_busy(svr.agent, w->offer->name);
+	if ((err = work_begin(w, m)) != 0)
+		reply_error(w, err == TPETRAN ? TPETRAN : TPESVCERR);
 	else
-		work_call(&info);
+		work_call(w);
 	if (svr.opt.report)
-		work_report(began);
-	work_end();
+		work_report(w, began);
+	work_end(w);
 }
 
 /* ---- tpreturn, tpforward ---- */
 
-static bool
+static struct work *	/* that the calling thread is at; NULL: it is at none, and knows it now */
 in_service(const char *call)
 {
-	if (work.active && pthread_equal(pthread_self(), svr.thread))
-		return true;
+	if (work_here != NULL && work_here->active)
+		return work_here;
 	ulog("LIBTUX_CAT:5112: ERROR: %s called outside a service routine", call);
 	tperrno = TPEPROTO;
-	return false;
+	return NULL;
 }
 
 /* May the routine end so?  false: replies or a transaction are open, or the data is no typed buffer. */
 static bool
-ends_properly(char *data, long len, struct typed *type, long *n)
+ends_properly(const struct work *w, char *data, long len, struct typed *type, long *n)
 {
-	struct context *ctx = svr.ctx;
+	struct context *ctx = w->ctx;
 
 	if (tran_request_back(ctx))
-		ulog("LIBTUX_CAT:5118: ERROR: service %s ended with its transaction suspended", work.offer->name);
+		ulog("LIBTUX_CAT:5118: ERROR: service %s ended with its transaction suspended", w->offer->name);
 	else if (calls_open(ctx, false) > 0) {
-		ulog("LIBTUX_CAT:5113: ERROR: service %s ended with replies outstanding", work.offer->name);
+		ulog("LIBTUX_CAT:5113: ERROR: service %s ended with replies outstanding", w->offer->name);
 		calls_forget(ctx, false);	/* here, so that the caller learns which groups joined */
 	} else if (tran_is_programs(ctx))
-		ulog("LIBTUX_CAT:5114: ERROR: service %s ended with a transaction of its own open", work.offer->name);
+		ulog("LIBTUX_CAT:5114: ERROR: service %s ended with a transaction of its own open", w->offer->name);
 	else if (buffer_outgoing(data, len, type, n) != 0)
 		ulog("LIBTUX_CAT:5115: ERROR: service %s returned data that is no typed buffer, or with a wrong length",
-		    work.offer->name);
+		    w->offer->name);
 	else
 		return true;
 	return false;
@@ -200,37 +205,37 @@ ends_properly(char *data, long len, struct typed *type, long *n)
 
 /* Can what the routine did be committed, as far as is known here?  Else its caller must not take it for done. */
 static bool
-can_be_committed(void)
+can_be_committed(const struct work *w)
 {
-	if (tran_usable(svr.ctx))
+	if (tran_usable(w->ctx))
 		return true;
 	ulog("LIBTUX_CAT:5160: ERROR: service %s ended well in a transaction that can only be rolled back (%s): its caller "
 	     "is told that it failed",
-	    work.offer->name, svr.ctx->tran.why.text);
+	    w->offer->name, w->ctx->tran.why.text);
 	return false;
 }
 
 /* The end of a transaction that began here.  *error: how the service ended, or TPESVCERR when it could not be committed. */
 static void
-own_tran_end(int *error)
+own_tran_end(const struct work *w, int *error)
 {
 	int err;
 
 	if (*error != 0)
-		own_tran_roll_back();
-	else if (svr.ctx->tran.active && svr.ctx->tran.autotran && (err = tran_commit(svr.ctx)) != 0) {
+		own_tran_roll_back(w);
+	else if (w->ctx->tran.active && w->ctx->tran.autotran && (err = tran_commit(w->ctx)) != 0) {
 		ulog("LIBTUX_CAT:5161: ERROR: the transaction that service %s had by AUTOTRAN was not committed: %s",
-		    work.offer->name, tpstrerror(err));
+		    w->offer->name, tpstrerror(err));
 		*error = TPESVCERR;
 	}
 }
 
 static void
-reply_with(int error, long rcode, char *data, const struct typed *type, long n)
+reply_with(const struct work *w, int error, long rcode, char *data, const struct typed *type, long n)
 {
-	struct wire_reply m = { .reqid = work.call.reqid, .error = error, .urcode = rcode, .leaving = work.leave };
+	struct wire_reply m = { .reqid = w->call.reqid, .error = error, .urcode = rcode, .leaving = svr.leaving };
 	struct link_body body = { data, (size_t)n, buffer_release, NULL };
-	const struct tran *t = &svr.ctx->tran;
+	const struct tran *t = &w->ctx->tran;
 	bool in_tran = t->active && !t->initiator;
 
 	if (in_tran) {
@@ -244,9 +249,9 @@ reply_with(int error, long rcode, char *data, const struct typed *type, long n)
 		memcpy(m.subtype, type->subtype, sizeof m.subtype);
 		if (data == buffer_inbound_now())
 			buffer_inbound(NULL);	/* it goes with the reply */
-		svr_reply(&work.peer, &m, &body);
+		svr_reply(&w->peer, &m, &body);
 	} else {
-		svr_reply(&work.peer, &m, NULL);
+		svr_reply(&w->peer, &m, NULL);
 		tpfree(data);
 	}
 	if (in_tran)
@@ -259,24 +264,26 @@ tpreturn(int rval, long rcode, char *data, long len, long flags)
 	struct typed type;
 	long n = 0;
 	int error = rval == TPSUCCESS ? 0 : TPESVCFAIL;
+	struct work *w;
 
 	(void)flags;
-	if (!in_service("tpreturn"))
+	if ((w = in_service("tpreturn")) == NULL)
 		return;
-	pthread_mutex_lock(&svr.ctx->lock);
-	if (!ends_properly(data, len, &type, &n) || (error == 0 && !can_be_committed()))
+	pthread_mutex_lock(&w->ctx->lock);
+	if (!ends_properly(w, data, len, &type, &n) || (error == 0 && !can_be_committed(w)))
 		error = TPESVCERR;
 	if (error != 0)
-		tran_doom_because(svr.ctx, error, rcode, "service %s failed", work.offer->name);
-	own_tran_end(&error);
-	work.leave = rval == TPEXIT;
-	if (work.call.flags & TPNOREPLY)
+		tran_doom_because(w->ctx, error, rcode, "service %s failed", w->offer->name);
+	own_tran_end(w, &error);
+	if (rval == TPEXIT)
+		svr.leaving = true;
+	if (w->call.flags & TPNOREPLY)
 		tpfree(data);
 	else
-		reply_with(error, rcode, data, &type, n);
-	pthread_mutex_unlock(&svr.ctx->lock);
-	work.ended = true;
-	_longjmp(work.back, 1);
+		reply_with(w, error, rcode, data, &type, n);
+	pthread_mutex_unlock(&w->ctx->lock);
+	w->ended = true;
+	_longjmp(w->back, 1);
 }
 
 void
@@ -287,27 +294,28 @@ tpforward(char *svc, char *data, long len, long flags)
 	struct typed type;
 	long n;
 	int error = 0;
+	struct work *w;
 
 	(void)flags;
-	if (!in_service("tpforward"))
+	if ((w = in_service("tpforward")) == NULL)
 		return;
-	pthread_mutex_lock(&svr.ctx->lock);
-	if (svc == NULL || *svc == '\0' || !ends_properly(data, len, &type, &n) || !can_be_committed())
+	pthread_mutex_lock(&w->ctx->lock);
+	if (svc == NULL || *svc == '\0' || !ends_properly(w, data, len, &type, &n) || !can_be_committed(w))
 		error = TPESVCERR;
 	if (error == 0) {
 		snprintf(name, sizeof name, "%s", svc);
 		body.n = (size_t)n;
-		if ((error = relay_start(&work, svr.ctx, name, type.type, type.subtype, data == NULL ? NULL : &body)) != 0)
-			ulog("LIBTUX_CAT:5116: ERROR: service %s cannot forward to %s: %s", work.offer->name, name,
+		if ((error = relay_start(w, name, type.type, type.subtype, data == NULL ? NULL : &body)) != 0)
+			ulog("LIBTUX_CAT:5116: ERROR: service %s cannot forward to %s: %s", w->offer->name, name,
 			    tpstrerror(error));
 	}
 	if (error != 0) {
-		tran_doom_because(svr.ctx, TPESVCERR, 0, "service %s could not forward", work.offer->name);
-		own_tran_roll_back();
-		reply_error(TPESVCERR);
+		tran_doom_because(w->ctx, TPESVCERR, 0, "service %s could not forward", w->offer->name);
+		own_tran_roll_back(w);
+		reply_error(w, TPESVCERR);
 	}
 	tpfree(data);
-	pthread_mutex_unlock(&svr.ctx->lock);
-	work.ended = true;
-	_longjmp(work.back, 1);
+	pthread_mutex_unlock(&w->ctx->lock);
+	w->ended = true;
+	_longjmp(w->back, 1);
 }
