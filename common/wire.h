@@ -103,7 +103,7 @@ struct wire_qreply {
 	int32_t retries;		/* dequeue: how often the message was rolled back so far */
 };
 
-#define WIRE_MAX_QWAIT 64
+#define WIRE_MAX_QWAIT 256
 struct wire_qwait {
 	uint64_t reqid;
 	uint32_t timeout_ms;
@@ -154,6 +154,7 @@ struct wire_txend {
 	uint32_t timeout_ms;		/* how long the caller will wait; 0: for ever */
 	struct wire_groups groups;	/* all that joined; the first one coordinates */
 	struct wire_why why;		/* of an abort; all zero: not told */
+	uint8_t uncounted;		/* of an abort: what was taken comes back as if it had not been */
 };
 /* error: 0, or TPEABORT (rolled back), TPETIME, TPESYSTEM, TPEHEURISTIC, TPEHAZARD, TPEPROTO, TPEMATCH (START: it is there already),
  * TPENOENT (this server stands by), TPELIMIT.  Which outcomes go with which op: INTERFACES.md. */

@@ -6,12 +6,12 @@
 /*
  * TXEND.     offset  size  field
  *                 0    10  version, kind, reqid
- *                10     4  presence mask; LOGGED is a bit of it
+ *                10     4  presence mask; LOGGED and UNCOUNTED are bits of it
  *                14     1  op, enum wire_txop
  *                          then, each only if its bit is on: tx, timeout_ms (4), groups (1, then 2+n each), why (4 + 8,
  *                          then 2+n)
  */
-#define TXEND_MASK (HAS_TX | HAS_LOGGED | HAS_TIMEOUT | HAS_GROUPS | HAS_WHY)
+#define TXEND_MASK (HAS_TX | HAS_LOGGED | HAS_TIMEOUT | HAS_GROUPS | HAS_WHY | HAS_UNCOUNTED)
 
 static bool
 has_why(const struct wire_why *why)
@@ -36,7 +36,7 @@ wire_txend_encode(struct wr *w, const struct wire_txend *m)
 {
 	put_start(w, WIRE_TXEND, m->reqid);
 	wr_u32(w, bit_if(m->tx.gtrid_len != 0, HAS_TX) | bit_if(m->logged, HAS_LOGGED) | bit_if(m->timeout_ms != 0, HAS_TIMEOUT) |
-	    bit_if(m->groups.n != 0, HAS_GROUPS) | bit_if(has_why(&m->why), HAS_WHY));
+	    bit_if(m->groups.n != 0, HAS_GROUPS) | bit_if(has_why(&m->why), HAS_WHY) | bit_if(m->uncounted, HAS_UNCOUNTED));
 	wr_u8(w, m->op);
 	put_tx(w, &m->tx);
 	if (m->timeout_ms != 0)
@@ -58,6 +58,7 @@ wire_txend_decode(const uint8_t *p, size_t n, struct wire_txend *m)
 	m->reqid = get_start(&r, WIRE_TXEND);
 	has = get_mask(&r, TXEND_MASK);
 	m->logged = (has & HAS_LOGGED) != 0;
+	m->uncounted = (has & HAS_UNCOUNTED) != 0;
 	m->op = rd_u8(&r);
 	insist(&r, m->op >= WIRE_TX_COMMIT && m->op <= WIRE_TX_LAST);
 	get_tx(&r, has & HAS_TX, &m->tx);

@@ -3,9 +3,12 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "svr.h"
 #include "ext/atmiq_ext.h"
+
+static pthread_t attached;	/* the thread that did */
 
 #define KNOWN_US 1000000LL	/* for BBL, to say whether a service is offered */
 
@@ -13,6 +16,7 @@ int
 atmiq_server_attach(int argc, char **argv, struct atmiq_server *out)
 {
 	memset(out, 0, sizeof *out);
+	attached = pthread_self();
 	if (svr_attach(argc, argv, false) != 0) {
 		svr_detach(1);
 		return fail(TPESYSTEM);
@@ -36,6 +40,37 @@ void
 atmiq_server_ready(void)
 {
 	bb_agent_ready(svr.agent);
+}
+
+int
+atmiq_server_wake_fd(void)
+{
+	return svr_wake_fd();
+}
+
+static __thread struct context *of_thread;	/* made by atmiq_thread_begin() */
+
+int
+atmiq_thread_begin(void)
+{
+	int64_t cltid[4] = { 0, svr.opt.grpno, svr.opt.srvid, getpid() };
+	int err;
+
+	if (pthread_equal(attached, pthread_self())) {
+		context_serve_multi();
+		return 0;
+	}
+	if ((err = context_serve_thread(cltid, &of_thread)) != 0)
+		return fail(err);
+	return 0;
+}
+
+void
+atmiq_thread_end(void)
+{
+	if (of_thread != NULL)
+		context_serve_end(of_thread);
+	of_thread = NULL;
 }
 
 int
@@ -65,20 +100,33 @@ atmiq_group_service(const char *group, char *name)
 	snprintf(name, WIRE_NAME, "..%s", group);
 }
 
-int
-atmiq_abort(int error, long urcode, const char *why)
+static int
+abort_as(int error, long urcode, const char *why, bool uncounted)
 {
 	int before = tperrno;
 	struct context *ctx = context_enter();
 
 	if (ctx == NULL)
 		return -1;
+	ctx->tran.uncounted = uncounted;
 	memset(&ctx->tran.why, 0, sizeof ctx->tran.why);	/* who says it here knows better */
 	tran_doom_because(ctx, error, urcode, "%s", why);
 	if (context_leave(ctx, tran_abort(ctx)) == -1)
 		return -1;
 	tperrno = before;
 	return 0;
+}
+
+int
+atmiq_abort(int error, long urcode, const char *why)
+{
+	return abort_as(error, urcode, why, false);
+}
+
+int
+atmiq_abort_uncounted(const char *why)
+{
+	return abort_as(TPEABORT, 0, why, true);
 }
 
 int

@@ -49,6 +49,7 @@ struct tran {
 	int64_t deadline_us;
 	struct wire_groups groups;	/* that joined, the first one first */
 	struct wire_why why;		/* what doomed it first; all zero: nothing did */
+	bool uncounted;			/* it is rolled back without a retry being counted */
 };
 
 /* --- contexts --- */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "impl.h"
+#include "ext/atmiq_ext.h"
 #include "clock.h"
 #include "ulog.h"
 
@@ -211,9 +212,13 @@ call_arguments(const char *svc, long flags, long allowed)
 	return svc == NULL || *svc == '\0' || (flags & ~allowed) != 0 ? TPEINVAL : 0;
 }
 
+/* What only our own servers ask of a call (ext/atmiq_ext.h). */
+struct call_more { int64_t deadline_us; void (*sent)(void *arg); void *arg; };
+
 /* A call that was refused is sent again, to the server that BBL names now. */
 static int
-call_until_taken(struct context *ctx, char *svc, char *idata, long ilen, char **odata, long *olen, long flags)
+call_until_taken(struct context *ctx, char *svc, char *idata, long ilen, char **odata, long *olen, long flags,
+    const struct call_more *more)
 {
 	struct call once;
 	struct patience how;
@@ -221,6 +226,10 @@ call_until_taken(struct context *ctx, char *svc, char *idata, long ilen, char **
 	int err, n;
 
 	call_patience(ctx, flags, &how);
+	if (more != NULL && more->deadline_us < how.deadline_us) {
+		how.deadline_us = more->deadline_us;
+		how.by_service = false;
+	}
 	noblock = how.noblock;
 	for (n = 0;; n++) {
 		memset(&once, 0, sizeof once);
@@ -229,6 +238,8 @@ call_until_taken(struct context *ctx, char *svc, char *idata, long ilen, char **
 			call_unsent(ctx, svc, flags, err);
 			return err;
 		}
+		if (more != NULL && more->sent != NULL && n == 0)
+			more->sent(more->arg);
 		how.noblock = false;
 		if ((err = call_finish(ctx, &once, odata, olen, flags, &how)) == TPGOTSIG)
 			call_failed(ctx, svc, tran_joins(ctx, flags), err);	/* its answer will never be known */
@@ -255,7 +266,24 @@ tpcall(char *svc, char *idata, long ilen, char **odata, long *olen, long flags)
 		return -1;
 	if (!tran_usable(ctx))
 		return context_leave(ctx, TPETIME);
-	return context_leave(ctx, call_until_taken(ctx, svc, idata, ilen, odata, olen, flags));
+	return context_leave(ctx, call_until_taken(ctx, svc, idata, ilen, odata, olen, flags, NULL));
+}
+
+int
+atmiq_call(const struct atmiq_call *c)
+{
+	struct call_more more = { deadline_from(c->limit_ms * 1000), c->sent, c->arg };
+	struct context *ctx;
+	struct typed type;
+
+	if (call_arguments(c->service, c->flags, CALL_FLAGS | TPNOCHANGE) != 0 || c->reply == NULL || c->reply_len == NULL ||
+	    buffer_look(*c->reply, &type) != 0)
+		return fail(TPEINVAL);
+	if ((ctx = context_enter()) == NULL)
+		return -1;
+	if (!tran_usable(ctx))
+		return context_leave(ctx, TPETIME);
+	return context_leave(ctx, call_until_taken(ctx, c->service, c->data, c->len, c->reply, c->reply_len, c->flags, &more));
 }
 
 int

@@ -433,13 +433,24 @@ atmiq_dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len, lo
 
 /* ---- waiting for several queues ---- */
 
+static int	/* which of them the answer names; -1: none */
+named(const struct wire_qwait *m, const struct wire_qreply *reply)
+{
+	for (int i = 0; i < m->n; i++)
+		if (strcmp(m->queue[i], reply->queue) == 0)
+			return i;
+	return -1;
+}
+
 int
-atmiq_qwait(char *qspace, char **queues, int n, long timeout_ms)
+atmiq_qwait(char *qspace, char **queues, int n, long timeout_ms, int wake_fd, long *diagnostic, int *wrong)
 {
 	struct wire_qwait m;
 	struct operation op;
-	int err, i, found = -1;
+	int err, found = -1;
 
+	if (diagnostic != NULL)
+		*diagnostic = 0;
 	if (qspace == NULL || queues == NULL || n < 1 || n > WIRE_MAX_QWAIT)
 		return fail(TPEINVAL);
 	memset(&op, 0, sizeof op);
@@ -448,10 +459,10 @@ atmiq_qwait(char *qspace, char **queues, int n, long timeout_ms)
 	op.waits = op.repeatable = true;
 	if ((err = operation_begin(&op, qspace, TPNOTIME)) != 0)
 		return operation_end(&op, NULL, err);
-	op.wake_fd = svr_wake_fd();
+	op.wake_fd = wake_fd != -1 ? wake_fd : svr_wake_fd();
 	memset(&m, 0, sizeof m);
 	m.n = (uint16_t)n;
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 		name_copy(m.queue[i], queues[i]);
 	if ((err = operation_go(&op, NULL)) == 0) {
 		op.how.deadline_us = clock_mono_us() + timeout_ms * 1000;
@@ -462,10 +473,11 @@ atmiq_qwait(char *qspace, char **queues, int n, long timeout_ms)
 		err = operation_run(&op, NULL);
 	}
 	err = operation_answered(&op, err);
-	for (i = 0; err == 0 && i < n; i++)
-		if (strcmp(m.queue[i], op.reply.queue) == 0)
-			found = i;
-	if (err == 0 && found == -1)
+	if (err == 0 && (found = named(&m, &op.reply)) == -1)
 		err = TPETIME;
+	if (err == TPEDIAGNOSTIC && diagnostic != NULL)
+		*diagnostic = op.reply.diagnostic;
+	if (wrong != NULL)
+		*wrong = err == TPEDIAGNOSTIC ? named(&m, &op.reply) : -1;
 	return operation_end(&op, NULL, err) == 0 ? found : -1;
 }

@@ -43,8 +43,10 @@ group_tell(struct context *ctx, int i, enum wire_txop op, const struct patience 
 		m.logged = ctx->commit_logged;
 		m.groups = ctx->tran.groups;
 	}
-	if (op == WIRE_TX_ABORT)
+	if (op == WIRE_TX_ABORT) {
 		m.why = ctx->tran.why;
+		m.uncounted = ctx->tran.uncounted;
+	}
 	wr_reset(&c->out);
 	wire_txend_encode(&c->out, &m);
 	if (op != WIRE_TX_QUERY)

@@ -125,6 +125,7 @@ branch_touch(struct qspace *qs, struct branch *b)
 	b->saved.recorded = b->recorded;
 	b->saved.owned = b->owned;
 	b->saved.by_hand = b->by_hand;
+	b->saved.uncounted = b->uncounted;
 	b->saved.number = b->number;
 	b->saved.chunks = b->chunks;
 	b->saved.applied = b->applied;

@@ -176,12 +176,28 @@ retries_spent(struct qspace *qs, struct op *op, struct oval *v, const struct wir
 	return store_retry(qs, &op->h->key, v);
 }
 
+static bool
+is_expired(const struct oval *v, int64_t now)
+{
+	return v->expires_us != 0 && v->expires_us <= now;
+}
+
+static int	/* It expired while it was held. */
+op_expire(struct qspace *qs, struct op *op)
+{
+	const struct held *h = op->h;
+	int rc = store_remove(qs, op->q, &h->key, &h->v, &in_order, h->corrid);
+
+	if (rc == 0)
+		used_add(qs, &h->v, -1);
+	return rc;
+}
+
 int
 op_rollback(struct qspace *qs, struct branch *b, struct op *op, const struct wire_why *why, int64_t now)
 {
 	struct held *h = op->h;
 	struct oval v;
-	int rc;
 
 	queue_touch(qs, op->q);
 	if (op->kind == OP_ENQUEUE) {
@@ -189,16 +205,18 @@ op_rollback(struct qspace *qs, struct branch *b, struct op *op, const struct wir
 		return enqueue_forget(qs, b, op);
 	}
 	v = h->v;
+	op->fate = FATE_GONE;
+	op->after = v;
+	if (is_expired(&v, now))
+		return op_expire(qs, op);
+	if (b->uncounted) {		/* it never left its place */
+		op->fate = FATE_BACK;
+		return 0;
+	}
 	v.retries += v.retries < UINT32_MAX;
 	if (v.failed_us == 0)
 		v.failed_us = now;
-	op->fate = FATE_GONE;
 	op->after = v;
-	if (v.expires_us != 0 && v.expires_us <= now) {
-		if ((rc = store_remove(qs, op->q, &h->key, &h->v, &in_order, h->corrid)) == 0)
-			used_add(qs, &h->v, -1);
-		return rc;
-	}
 	if (v.retries > (uint64_t)op->q->p.retries)
 		return retries_spent(qs, op, &v, why, now);
 	if (op->q->p.retry_delay > 0)
@@ -249,6 +267,16 @@ qspace_branch_rollback_because(struct qspace *qs, struct branch *b, const struct
 	if (branch_is_large(b))
 		return large_end(qs, b, BR_ROLLING_BACK);
 	return (rc = ops_rollback(qs, b)) != 0 ? rc : branch_end(qs, b, BR_ABORTED);
+}
+
+int
+qspace_branch_rollback_uncounted(struct qspace *qs, struct branch *b, const struct wire_why *because)
+{
+	if (qs->batch.rc == 0 && b->state == BR_ACTIVE) {
+		branch_touch(qs, b);
+		b->uncounted = true;
+	}
+	return qspace_branch_rollback_because(qs, b, because);
 }
 
 int
@@ -377,6 +405,7 @@ branch_after_abort(struct qspace *qs, struct branch *b)
 	b->recorded = b->saved.recorded;
 	b->owned = b->saved.owned;
 	b->by_hand = b->saved.by_hand;
+	b->uncounted = b->saved.uncounted;
 	b->number = b->saved.number;
 	b->chunks = b->saved.chunks;
 	b->applied = b->saved.applied;

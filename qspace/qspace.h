@@ -233,6 +233,9 @@ int qspace_branch_commit(struct qspace *qs, struct branch *b);
  */
 int qspace_branch_rollback(struct qspace *qs, struct branch *b);
 int qspace_branch_rollback_because(struct qspace *qs, struct branch *b, const struct wire_why *why);
+/* The same, but its messages come back as if they had not been taken: no retry is counted, no delay begins.  Of one that is prepared
+ * they are counted: what is rolled back of it over several batches is not remembered to be another way. */
+int qspace_branch_rollback_uncounted(struct qspace *qs, struct branch *b, const struct wire_why *why);
 /*
  * Durable in the batch: operations and coordinator ("": a transaction manager that will not be asked).  In doubt from then on.
  * 0 also when it is prepared already.  QSPACE_READ_ONLY: there was nothing to commit; the branch is gone with the batch.

@@ -430,6 +430,7 @@ struct branch {
 	size_t cost;		/* what counts against the limit of its list */
 	bool recorded, owned;	/* it has a record in `branches`; which owns the bodies in parts of its messages to come */
 	bool by_hand;		/* an administrator ends it */
+	bool uncounted;		/* it is rolled back, and counts no retry */
 	/* A large one (branch_chunk.c, branch_step.c): */
 	uint64_t number;	/* not 0: its first n_stored operations are in so many chunks under this number */
 	uint32_t chunks, applied;	/* applied: chunks that are carried out */
@@ -443,7 +444,7 @@ struct branch {
 		size_t n, bytes, cost, n_stored, unsaved, done;
 		enum branch_state state;
 		char coordinator[WIRE_GROUP];
-		bool recorded, owned, by_hand;
+		bool recorded, owned, by_hand, uncounted;
 		uint64_t number;
 		uint32_t chunks, applied;
 	} saved;

@@ -196,6 +196,7 @@ fill_txend(union any *a)
 	a->txend.why.error = (int32_t)any_number();
 	a->txend.why.urcode = any_number();
 	fill_str(a->txend.why.text, sizeof a->txend.why.text, true);
+	a->txend.uncounted = (uint8_t)dice(2);
 }
 
 static void

@@ -165,6 +165,92 @@ while_the_retry_delay_runs_it_is_hidden(void)
 	given_done(g);
 }
 
+static int
+give_back(struct given_space *g, struct branch *b)
+{
+	int rc;
+
+	begin(g);
+	rc = qspace_branch_rollback_uncounted(g->qs, b, NULL);
+	commit(g);
+	return rc;
+}
+
+static void	/* no retry, no delay, not to the error queue; in its old place */
+what_is_given_back_was_never_taken(void)
+{
+	struct given_space *g = given_space(NULL);
+	struct branch *b;
+	struct qmsg *m;
+
+	create_fifo(g, "orders", 0, 60);
+	create_fifo(g, "ERRQ", 0, 0);
+	put(g, "orders", "one");
+	put(g, "orders", "two");
+	for (int i = 0; i < 3; i++) {
+		b = tx(g, "t1");
+		CU_ASSERT_STRING_EQUAL(next_in(g, b, "orders"), "one");
+		CU_ASSERT_EQUAL(put_in(g, b, "orders", text("never"), NULL), 0);
+		CU_ASSERT_EQUAL(give_back(g, b), 0);
+		CU_ASSERT_PTR_NULL(find_tx(g, "t1"));
+	}
+	CU_ASSERT_EQUAL(stat_of(g, "orders").held + stat_of(g, "orders").delayed + stat_of(g, "ERRQ").messages, 0);
+	reopen(g);
+	CU_ASSERT_EQUAL_FATAL(take(g, NULL, "orders", NULL, &m), 0);
+	CU_ASSERT_STRING_EQUAL((const char *)m->body, "one");
+	CU_ASSERT_EQUAL(m->retries, 0);
+	qmsg_free(m);
+	CU_ASSERT_STRING_EQUAL(next(g, "orders"), "two");
+	CU_ASSERT_STRING_EQUAL(next(g, "orders"), "");
+	given_done(g);
+}
+
+static void
+given_back_when_its_time_is_over_it_expires(void)
+{
+	struct given_space *g = given_space(NULL);
+	struct qmsg_in in = text("one");
+	struct branch *b;
+
+	create_fifo(g, "orders", 0, 0);
+	in.flags = TPQEXPTIME_REL;
+	in.exp_time = 10;
+	CU_ASSERT_EQUAL(put_in(g, NULL, "orders", in, NULL), 0);
+	b = tx(g, "t1");
+	CU_ASSERT_STRING_EQUAL(next_in(g, b, "orders"), "one");
+	clock_shift_us(20000000);
+	CU_ASSERT_EQUAL(give_back(g, b), 0);
+	CU_ASSERT_EQUAL(stat_of(g, "orders").messages, 0);
+	clock_shift_us(-20000000);
+	given_done(g);
+}
+
+static void	/* one that is prepared counts all the same; a batch that is undone leaves nothing behind */
+given_back_counts_for_active_ones_alone(void)
+{
+	struct given_space *g = given_space(NULL);
+	struct branch *b;
+	struct qmsg *m;
+
+	create_fifo(g, "orders", 5, 0);
+	put(g, "orders", "one");
+	b = tx(g, "t1");
+	CU_ASSERT_STRING_EQUAL(next_in(g, b, "orders"), "one");
+	begin(g);
+	CU_ASSERT_EQUAL(qspace_branch_rollback_uncounted(g->qs, b, NULL), 0);
+	qspace_batch_abort(g->qs);
+	CU_ASSERT_EQUAL(stat_of(g, "orders").held, 1);
+	CU_ASSERT_EQUAL(tx_roll_back(g, b), 0);
+	b = tx(g, "t2");
+	CU_ASSERT_STRING_EQUAL(next_in(g, b, "orders"), "one");
+	CU_ASSERT_EQUAL(tx_prepare(g, b, ""), 0);
+	CU_ASSERT_EQUAL(give_back(g, b), 0);
+	CU_ASSERT_EQUAL_FATAL(take(g, NULL, "orders", NULL, &m), 0);
+	CU_ASSERT_EQUAL(m->retries, 2);
+	qmsg_free(m);
+	given_done(g);
+}
+
 static void
 doomed_branches_roll_back(void)
 {
@@ -438,6 +524,8 @@ main(void)
 		UNIT(a_message_of_the_error_queue_stays_there),
 		UNIT(without_an_error_queue_it_is_deleted),
 		UNIT(while_the_retry_delay_runs_it_is_hidden),
+		UNIT(what_is_given_back_was_never_taken), UNIT(given_back_when_its_time_is_over_it_expires),
+		UNIT(given_back_counts_for_active_ones_alone),
 		UNIT(doomed_branches_roll_back),
 		UNIT(past_its_deadline_a_branch_is_rolled_back),
 		UNIT(in_doubt_waits_for_its_outcome),

@@ -233,6 +233,23 @@ what_is_rolled_back_comes_back(void)
 }
 
 static void
+what_is_given_back_was_never_taken(void)
+{
+	struct given_space *g = given_space(NULL);
+	struct branch *b;
+
+	queues_of(g);
+	b = large(g, "t1", true);
+	begin(g);
+	CU_ASSERT_EQUAL(qspace_branch_rollback_uncounted(g->qs, b, NULL), QSPACE_AGAIN);
+	commit(g);
+	CU_ASSERT_EQUAL(tx_ended(g, QSPACE_AGAIN), 0);
+	all_is_back(g, 0, 0);
+	nothing_is_left(g);
+	given_done(g);
+}
+
+static void
 past_its_deadline_a_large_one_is_rolled_back(void)
 {
 	struct given_space *g = given_space(NULL);
@@ -760,7 +777,7 @@ main(void)
 {
 	static const struct unit_test tests[] = {
 		UNIT(all_of_it_is_seen_at_once),
-		UNIT(what_is_rolled_back_comes_back),
+		UNIT(what_is_rolled_back_comes_back), UNIT(what_is_given_back_was_never_taken),
 		UNIT(past_its_deadline_a_large_one_is_rolled_back),
 		UNIT(an_active_one_ends_with_a_crash),
 		UNIT(a_commit_goes_on_after_a_crash),

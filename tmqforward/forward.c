@@ -1,65 +1,18 @@
+/*
+ * forward - one message: from its queue to its service, the answer to the reply queue; all of it or nothing.
+ */
 #include "forward.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "atmiq_ext.h"
+#include "clock.h"
 #include "say.h"
 
-#define CALL_FLAGS (TPNOTIME | TPSIGRSTRT)	/* the transaction's time is the limit */
-#define NOBODY_MS 250		/* between two questions for a service, or a queue, that is not there */
-#define TROUBLE_MS 500
-#define SLICE_MS 50		/* how soon a pause hears the order to stop */
-#define WATCH_MAX 64		/* queues that one wait can cover */
-#define BUFFER 4096
+#define MARGIN_S 5	/* -o: a transaction may have to wait for those ahead of it, and to hear that one of these failed */
 
-int
-forward_init(struct forwarder *f, struct options *o, const char *group)
-{
-	memset(f, 0, sizeof *f);
-	f->o = o;
-	atmiq_group_service(group, f->space);
-	f->data = tpalloc((char *)"STRING", NULL, BUFFER);
-	f->reply = tpalloc((char *)"STRING", NULL, BUFFER);
-	return f->data == NULL || f->reply == NULL ? -1 : 0;
-}
-
-void
-forward_done(struct forwarder *f)
-{
-	tpfree(f->data);
-	tpfree(f->reply);
-}
-
-/* --- what is said, and how often --- */
-
-/* The state of queue i, and why (a tperrno, or a negative QME code).  Logged when it differs from the last one. */
-static enum turn
-forward_note(struct forwarder *f, size_t i, enum turn turn, int error)
-{
-	struct source *s = &f->source[i];
-	const char *queue = f->o->queue[i];
-
-	if (turn == TURN_EMPTY)
-		return turn;	/* says nothing about the service or the way there */
-	if (turn == s->last && error == s->error)
-		return turn;
-	if (turn == TURN_FAILED)
-		say("QM_CAT:1624: WARN: service %s failed: %s; its message goes back to the queue", queue, tpstrerror(error));
-	else if (turn == TURN_NOBODY)
-		say("QM_CAT:1625: WARN: nobody offers service %s: the messages of queue %s wait", queue, queue);
-	else if (turn == TURN_TROUBLE)
-		say("QM_CAT:1626: WARN: queue %s cannot be served now: %s (%d); it is tried again", queue,
-		    error < 0 ? "diagnostic" : tpstrerror(error), error);
-	else if (s->last == TURN_NOBODY || s->last == TURN_TROUBLE)
-		say("QM_CAT:1627: INFO: queue %s is served again", queue);
-	s->last = turn;
-	s->error = error;
-	return turn;
-}
-
-/* --- one message --- */
+/* --- rolling back --- */
 
 /* What is under way is undone, for a reason that goes with the message; a transaction that is over already has nothing to
  * undo. */
@@ -76,169 +29,207 @@ roll_back(int error, long urcode, const char *what, const char *why)
 	tperrno = keep;
 }
 
-static int	/* 0, or what outcome_error() says */
-take(struct forwarder *f, struct request *r)
+static void	/* As if it had not been taken: no retry is counted, no delay begins. */
+give_back(const char *why)
 {
+	int keep = tperrno;
+
+	if (tpgetlev() == 1)
+		atmiq_abort_uncounted(why);
+	tperrno = keep;
+}
+
+static enum turn
+trouble(struct worker *w, int error)
+{
+	pthread_mutex_lock(&w->f->lock);
+	note(w->s, TURN_TROUBLE, error);
+	pthread_mutex_unlock(&w->f->lock);
+	return TURN_TROUBLE;
+}
+
+static enum turn
+ended(struct worker *w, enum turn turn, int error)
+{
+	pthread_mutex_lock(&w->f->lock);
+	note(w->s, turn, error);
+	pthread_mutex_unlock(&w->f->lock);
+	return turn;
+}
+
+/* --- taking --- */
+
+static int	/* 0, or what outcome_error() says */
+take(struct worker *w)
+{
+	struct request *r = &w->r;
 	long retries;
 
 	memset(&r->ctl, 0, sizeof r->ctl);
 	r->ctl.flags = TPQMSGID | TPQCORRID | TPQPRIORITY | TPQREPLYQ | TPQFAILUREQ | TPQREPLYQOS;
-	if (atmiq_dequeue(f->space, r->queue, &r->ctl, &f->data, &r->len, CALL_FLAGS, &retries) == -1)
+	if (atmiq_dequeue(w->f->space, w->s->queue, &r->ctl, &w->data, &r->len, CALL_FLAGS, &retries) == -1)
 		return outcome_error(&r->ctl);
 	return 0;
 }
 
-static int
-call(struct forwarder *f, const struct request *r, long *reply_len)
+static enum turn
+not_taken(struct worker *w, int error)
 {
-	char *data = r->len > 0 ? f->data : NULL;
-	long flags = CALL_FLAGS | (f->o->notran ? TPNOTRAN : 0);
-
-	*reply_len = 0;
-	if (r->ctl.flags & TPQPRIORITY)
-		tpsprio((int)r->ctl.priority, TPABSOLUTE);	/* else the service's own, or 50 */
-	if (f->o->noreply)
-		return tpacall(r->queue, data, r->len, TPNOREPLY | TPNOTRAN | CALL_FLAGS) == -1 ? -1 : 0;
-	if (f->o->notran && f->o->blocktime_s > 0) {
-		flags &= ~TPNOTIME;
-		tpsblktime((int)f->o->blocktime_s, TPBLK_NEXT);
-	}
-	return tpcall(r->queue, data, r->len, &f->reply, reply_len, flags);
+	roll_back(error > 0 ? error : TPEDIAGNOSTIC, 0, "TMQFORWARD cannot take it", error > 0 ? tpstrerror(error) : "see the user log");
+	if (error == QMENOMSG)
+		return TURN_EMPTY;
+	return ended(w, error == QMEBADQUEUE ? TURN_NOQUEUE : TURN_TROUBLE, error);
 }
 
-static enum turn
-failed(struct forwarder *f, size_t i, const struct request *r, long reply_len)
+static int	/* 0 or a tperrno */
+begin(struct worker *w)
 {
-	int error = tperrno;
-	long urcode = tpurcode;
+	const struct options *o = w->f->o;
+	long s = o->trantime_s;
+
+	w->r.began_us = clock_mono_us();
+	if (o->ordered && s > 0)
+		s += MARGIN_S;
+	return tpbegin((unsigned long)s, 0) == -1 ? tperrno : 0;
+}
+
+/* --- calling --- */
+
+static void
+is_sent(void *w)
+{
+	pool_sent(w);
+}
+
+static long	/* 0: the transaction's time is the limit */
+limit_ms(const struct worker *w)
+{
+	const struct options *o = w->f->o;
+	long ms = 0, left;
+
+	if (o->notran && o->blocktime_s > 0)
+		ms = o->blocktime_s * 1000;
+	if (o->ordered && o->trantime_s > 0) {
+		left = o->trantime_s * 1000 - (long)((clock_mono_us() - w->r.began_us) / 1000);
+		if (left < 1)
+			left = 1;
+		if (ms == 0 || left < ms)
+			ms = left;
+	}
+	return ms;
+}
+
+static int	/* 0 or a tperrno */
+call(struct worker *w, long *reply_len)
+{
+	const struct options *o = w->f->o;
+	struct atmiq_call c = {
+		.service = w->s->queue, .data = w->r.len > 0 ? w->data : NULL, .len = w->r.len,
+		.reply = &w->reply, .reply_len = reply_len,
+		.flags = CALL_FLAGS | (o->notran ? TPNOTRAN : 0), .limit_ms = limit_ms(w), .sent = is_sent, .arg = w,
+	};
+	int rc;
+
+	if (w->r.ctl.flags & TPQPRIORITY)
+		tpsprio((int)w->r.ctl.priority, TPABSOLUTE);	/* else the service's own, or 50 */
+	if (o->noreply)
+		rc = tpacall(c.service, c.data, c.len, TPNOREPLY | TPNOTRAN | CALL_FLAGS);
+	else
+		rc = atmiq_call(&c);
+	return rc == -1 ? tperrno : 0;
+}
+
+/* --- the end of it --- */
+
+static bool
+is_answered_failure(const struct worker *w, int error, long reply_len)
+{
+	return w->f->o->delete_failed && error == TPESVCFAIL && reply_len > 0;
+}
+
+/* Its service failed, or could not be called.  Retry count, retry delay, error queue: the queue manager's business. */
+static enum turn
+failed(struct worker *w, int error, long urcode, long reply_len)
+{
 	char service[96];
 
-	/* Retry count, retry delay, error queue: the queue manager's business. */
-	snprintf(service, sizeof service, "service %.80s", r->queue);
-	roll_back(error, error == TPESVCFAIL ? urcode : 0, service, tpstrerror(error));
-	if (f->o->delete_failed && error == TPESVCFAIL && reply_len > 0)
-		outcome_failed(f, r, reply_len, urcode);
-	/* It was there a moment ago: ask again before the next message is taken, and do not spin. */
-	return forward_note(f, i, error == TPENOENT ? TURN_NOBODY : TURN_FAILED, error);
+	line_break(w);
+	if (error == TPENOENT && !w->f->o->burn) {
+		give_back("nobody offers its service");
+		return ended(w, TURN_NOBODY, error);
+	}
+	line_alone(w);
+	if (error == TPEOTYPE)
+		say("QM_CAT:2080: ERROR: could not decode the buffer of an answer of service %s", w->s->queue);
+	snprintf(service, sizeof service, "service %.80s", w->s->queue);
+	if (is_answered_failure(w, error, reply_len)) {
+		pool_shut(w);		/* between the two transactions nobody here takes it */
+		roll_back(error, urcode, service, tpstrerror(error));
+		outcome_failed(w, reply_len, urcode);
+		pool_open(w);
+	} else
+		roll_back(error, error == TPESVCFAIL ? urcode : 0, service, tpstrerror(error));
+	return ended(w, TURN_FAILED, error);
 }
 
 static enum turn
-forward_one(struct forwarder *f, size_t i)
+undecodable(struct worker *w)
 {
-	struct request r = { .queue = f->o->queue[i] };
-	long reply_len;
+	line_break(w);
+	line_alone(w);
+	roll_back(TPEOTYPE, 0, "TMQFORWARD cannot take it", tpstrerror(TPEOTYPE));
+	say("QM_CAT:2079: ERROR: could not decode the buffer of a message of queue %s", w->s->queue);
+	return ended(w, TURN_FAILED, TPEOTYPE);		/* no use to wait for better times: the retries send it to the error queue */
+}
+
+static enum turn
+finish(struct worker *w, long reply_len, long urcode)
+{
 	int error;
 
-	switch (atmiq_service_known(r.queue)) {
-	case 1: break;
-	case 0: return forward_note(f, i, TURN_NOBODY, TPENOENT);
-	default: return forward_note(f, i, TURN_TROUBLE, tperrno);
-	}
-	if (tpbegin((unsigned long)f->o->trantime_s, 0) == -1)
-		return forward_note(f, i, TURN_TROUBLE, tperrno);
-	if ((error = take(f, &r)) != 0) {
-		roll_back(error > 0 ? error : TPEDIAGNOSTIC, 0, "TMQFORWARD cannot take it", error > 0 ? tpstrerror(error) : "see the user log");
-		if (error == TPEOTYPE) {	/* no use to wait for better times: the retries send it to the error queue */
-			say("QM_CAT:2079: ERROR: could not decode the buffer of a message of queue %s", r.queue);
-			return forward_note(f, i, TURN_FAILED, error);
-		}
-		return forward_note(f, i, error == QMENOMSG ? TURN_EMPTY : TURN_TROUBLE, error);
-	}
-	if (call(f, &r, &reply_len) == -1)
-		return failed(f, i, &r, reply_len);
-	if (!f->o->noreply && outcome_reply(f, &r, reply_len, tpurcode) == -1) {
-		roll_back(tperrno, 0, "no way onto its reply queue", r.ctl.replyqueue);
-		return forward_note(f, i, TURN_TROUBLE, tperrno);
+	if (!w->f->o->noreply && outcome_reply(w, reply_len, urcode) == -1) {
+		error = tperrno;
+		line_break(w);
+		line_alone(w);
+		roll_back(error, 0, "no way onto its reply queue", w->r.ctl.replyqueue);
+		return trouble(w, error);
 	}
 	if (tpcommit(0) == -1) {
 		error = tperrno;
+		line_break(w);
 		roll_back(error, 0, "TMQFORWARD cannot commit", tpstrerror(error));
-		return forward_note(f, i, TURN_TROUBLE, error);
+		return trouble(w, error);
 	}
-	return forward_note(f, i, TURN_DONE, 0);
+	return ended(w, TURN_DONE, 0);
 }
 
-/* --- round after round --- */
-
-static void
-pause_ms(long ms)
+enum turn
+forward_one(struct worker *w)
 {
-	for (; ms > 0 && !atmiq_server_stopping(); ms -= SLICE_MS) {
-		struct timespec slice = { 0, SLICE_MS * 1000000L };
+	long reply_len = 0, urcode = 0;
+	int error, taken;
 
-		nanosleep(&slice, NULL);
-	}
-}
-
-/* Queues whose message would be taken now; *all is false when some are not among them. */
-static int
-watchable(struct forwarder *f, const enum turn *now, char **names, bool *all)
-{
-	int n = 0;
-
-	*all = true;
-	for (size_t i = 0; i < f->o->n_queues; i++)
-		if (now[i] == TURN_EMPTY && n < WATCH_MAX)
-			names[n++] = f->o->queue[i];
-		else
-			*all = false;
-	return n;
-}
-
-static void
-idle(struct forwarder *f, const enum turn *now)
-{
-	char *names[WATCH_MAX];
-	long ms = f->o->idle_s > 2147483L ? 2147483647L : f->o->idle_s * 1000;
-	bool all;
-	int n = watchable(f, now, names, &all);
-
-	if (!all && (ms > NOBODY_MS || ms == 0))
-		ms = NOBODY_MS;		/* a service may come, a queue be made: nobody tells us */
-	if (ms == 0)
-		return;
-	if (n == 0)
-		pause_ms(ms);
-	else if (atmiq_qwait(f->space, names, n, ms) == -1 && tperrno != TPETIME && tperrno != TPGOTSIG)
-		pause_ms(TROUBLE_MS);
-}
-
-static bool	/* -e: only what nobody serves may be left, and that is not "no message left" */
-nothing_left(struct forwarder *f, const enum turn *now)
-{
-	for (size_t i = 0; i < f->o->n_queues; i++) {
-		char *name = f->o->queue[i];
-
-		if (now[i] == TURN_EMPTY)
-			continue;
-		if (now[i] != TURN_NOBODY || atmiq_qwait(f->space, &name, 1, 1) != -1 || tperrno != TPETIME)
-			return false;
-	}
-	return true;
-}
-
-void
-forward_run(struct forwarder *f)
-{
-	enum turn now[FORWARD_MAX_QUEUES] = { 0 };
-
-	while (!atmiq_server_stopping()) {
-		bool worked = false, trouble = false;
-
-		for (size_t i = 0; i < f->o->n_queues && !atmiq_server_stopping(); i++) {
-			now[i] = forward_one(f, i);
-			worked |= now[i] == TURN_DONE || now[i] == TURN_FAILED;
-			trouble |= now[i] == TURN_TROUBLE;
-			if (now[i] == TURN_DONE && f->o->noreply)
-				pause_ms(f->o->pause_s * 1000);
+	if (!w->f->o->burn)
+		switch (atmiq_service_known(w->s->queue)) {
+		case 1: break;
+		case 0: return ended(w, TURN_NOBODY, TPENOENT);
+		default: return trouble(w, tperrno);
 		}
-		if (worked || atmiq_server_stopping())
-			continue;
-		if (trouble)
-			pause_ms(TROUBLE_MS);
-		else if (f->o->exit_when_empty && nothing_left(f, now))
-			return;
-		else
-			idle(f, now);
+	if ((error = begin(w)) != 0)
+		return trouble(w, error);
+	if ((taken = take(w)) != 0 && taken != TPEOTYPE)
+		return not_taken(w, taken);
+	pool_taken(w);
+	if (taken == 0 && line_intact(w)) {
+		error = call(w, &reply_len);
+		urcode = tpurcode;
 	}
+	pool_sent(w);
+	if (!line_await(w)) {
+		give_back("a message ahead of it failed");
+		return TURN_BACK;
+	}
+	if (taken != 0)
+		return undecodable(w);
+	return error != 0 ? failed(w, error, urcode, reply_len) : finish(w, reply_len, urcode);
 }

@@ -47,8 +47,14 @@ main(int argc, char **argv)
 		say("QM_CAT:1600: ERROR: TMQFORWARD cannot boot: no buffers: %s", tpstrerror(tperrno));
 		goto done;
 	}
+	if (forward_start(&f) != 0) {
+		say("QM_CAT:1601: ERROR: TMQFORWARD cannot boot: no threads for -w %zu", o.workers);
+		forward_stop(&f);
+		goto done;
+	}
 	atmiq_server_ready();
 	forward_run(&f);
+	forward_stop(&f);
 	status = 0;
 done:
 	forward_done(&f);

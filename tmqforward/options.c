@@ -40,9 +40,9 @@ queues_add(struct options *o, const char *list, char *why, size_t size)
 	return 0;
 }
 
-/* A number of seconds: 0; 1: none at all; 2: too large. */
+/* A number, such as of seconds: 0; 1: none at all; 2: too large. */
 static int
-seconds(const char *text, long *out)
+number(const char *text, long *out)
 {
 	char *end;
 	long v;
@@ -58,31 +58,45 @@ seconds(const char *text, long *out)
 }
 
 static void
+workers_set(struct options *o, const char *value)
+{
+	long n;
+
+	if (number(value, &n) == 0 && n >= 1 && n <= FORWARD_MAX_WORKERS)
+		o->workers = (size_t)n;
+	else
+		warn(o, "QM_CAT:1680: WARN: -w %.60s: not a number from 1 to %d; 1 is used", value, FORWARD_MAX_WORKERS);
+}
+
+static void
 option_set(struct options *o, int c, const char *value)
 {
 	switch (c) {
 	case 't':
-		switch (seconds(value, &o->trantime_s)) {
+		switch (number(value, &o->trantime_s)) {
 		case 1: warn(o, "QM_CAT:1602: WARN: -t %.60s: not a number of seconds; %d is used", value, FORWARD_TRANTIME); break;
 		case 2: warn(o, "QM_CAT:1603: WARN: -t %.60s: more than 2147483647 seconds; %d is used", value, FORWARD_TRANTIME); break;
 		}
 		break;
 	case 'i':
-		if (seconds(value, &o->idle_s) != 0)
+		if (number(value, &o->idle_s) != 0)
 			warn(o, "QM_CAT:1604: WARN: -i %.60s: not a number of seconds; %d is used", value, FORWARD_IDLE);
 		break;
 	case 'f':
 		o->noreply = true;
-		if (seconds(value, &o->pause_s) != 0)
+		if (number(value, &o->pause_s) != 0)
 			warn(o, "QM_CAT:1622: WARN: -f %.60s: not a number of seconds; 0 is used", value);
 		break;
 	case 'b':
-		if (seconds(value, &o->blocktime_s) != 0)
+		if (number(value, &o->blocktime_s) != 0)
 			warn(o, "QM_CAT:1622: WARN: -b %.60s: not a number of seconds; it is ignored", value);
 		break;
 	case 'e': o->exit_when_empty = true; break;
 	case 'd': o->delete_failed = true; break;
 	case 'n': o->notran = true; break;
+	case 'w': workers_set(o, value); break;
+	case 'o': o->ordered = true; break;
+	case 'r': o->burn = true; break;
 	default: break;
 	}
 }
@@ -95,9 +109,10 @@ options_parse(int argc, char **argv, struct options *o, char *why, size_t why_si
 	memset(o, 0, sizeof *o);
 	o->trantime_s = FORWARD_TRANTIME;
 	o->idle_s = FORWARD_IDLE;
+	o->workers = 1;
 	opterr = 0;
 	optind = 0;	/* begin anew: servopts were scanned before */
-	while ((c = getopt(argc, argv, "+:q:t:i:ednf:b:")) != -1) {
+	while ((c = getopt(argc, argv, "+:q:t:i:ednf:b:w:or")) != -1) {
 		if (c == 'q') {
 			if (queues_add(o, optarg, why, why_size) != 0)
 				return -1;
@@ -112,5 +127,6 @@ options_parse(int argc, char **argv, struct options *o, char *why, size_t why_si
 		snprintf(why, why_size, "option -q, the queues to forward from, is missing");
 		return -1;
 	}
+	o->ordered &= o->workers > 1;	/* one after the other anyway */
 	return 0;
 }

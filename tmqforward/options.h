@@ -13,6 +13,7 @@
 #define FORWARD_NAME 128		/* queue names, NUL included */
 #define FORWARD_TRANTIME 60		/* -t, seconds */
 #define FORWARD_IDLE 30			/* -i, seconds */
+#define FORWARD_MAX_WORKERS 128		/* -w */
 
 struct options {
 	size_t n_queues;
@@ -24,6 +25,9 @@ struct options {
 	bool noreply;			/* -f */
 	long pause_s;			/* -f s */
 	long blocktime_s;		/* -b; 0: not given */
+	size_t workers;			/* -w */
+	bool ordered;			/* -o, where -w is more than 1 */
+	bool burn;			/* -r: a service that is not there uses up retries */
 	size_t n_warnings;
 	char warning[8][160];		/* lines for the log */
 };

@@ -4,8 +4,6 @@
 #include "forward.h"
 #include "say.h"
 
-#define CALL_FLAGS (TPNOTIME | TPSIGRSTRT)	/* the transaction's time is the limit */
-
 int
 outcome_error(const TPQCTL *ctl)
 {
@@ -27,49 +25,51 @@ answer_ctl(const struct request *r, long urcode, TPQCTL *out)
 }
 
 static int
-answer(struct forwarder *f, const struct request *r, const char *queue, long reply_len, long urcode)
+answer(struct worker *w, const char *queue, long reply_len, long urcode)
 {
 	TPQCTL ctl;
 	char name[TMQNAMELEN + 1];
 
-	answer_ctl(r, urcode, &ctl);
+	answer_ctl(&w->r, urcode, &ctl);
 	memcpy(name, queue, sizeof name);
-	if (tpenqueue(f->space, name, &ctl, reply_len > 0 ? f->reply : NULL, reply_len, CALL_FLAGS) != -1)
+	if (tpenqueue(w->f->space, name, &ctl, reply_len > 0 ? w->reply : NULL, reply_len, CALL_FLAGS) != -1)
 		return 0;
 	if (outcome_error(&ctl) == QMEBADQUEUE)
 		return 0;	/* no such queue: nobody wants the answer */
-	say("QM_CAT:1623: ERROR: the answer to a message of queue %s does not get onto queue %s: %s (diagnostic %ld)", r->queue,
+	say("QM_CAT:1623: ERROR: the answer to a message of queue %s does not get onto queue %s: %s (diagnostic %ld)", w->s->queue,
 	    name, tpstrerror(tperrno), ctl.diagnostic);
 	return -1;
 }
 
 int
-outcome_reply(struct forwarder *f, const struct request *r, long reply_len, long urcode)
+outcome_reply(struct worker *w, long reply_len, long urcode)
 {
-	if ((r->ctl.flags & TPQREPLYQ) == 0)
+	if ((w->r.ctl.flags & TPQREPLYQ) == 0)
 		return 0;
-	return answer(f, r, r->ctl.replyqueue, reply_len, urcode);
+	return answer(w, w->r.ctl.replyqueue, reply_len, urcode);
 }
 
 static int	/* Its retry delay runs; if its retries are spent it is on the error queue by now, and not to be found. */
-delete_request(struct forwarder *f, const struct request *r)
+delete_request(struct worker *w)
 {
 	TPQCTL ctl;
 	long len, retries;
 
 	memset(&ctl, 0, sizeof ctl);
 	ctl.flags = TPQGETBYMSGID | ATMIQ_QDELAYED;
-	memcpy(ctl.msgid, r->ctl.msgid, sizeof ctl.msgid);
-	return atmiq_dequeue(f->space, r->queue, &ctl, &f->data, &len, CALL_FLAGS, &retries);
+	memcpy(ctl.msgid, w->r.ctl.msgid, sizeof ctl.msgid);
+	return atmiq_dequeue(w->f->space, w->s->queue, &ctl, &w->data, &len, CALL_FLAGS, &retries);
 }
 
 void
-outcome_failed(struct forwarder *f, const struct request *r, long reply_len, long urcode)
+outcome_failed(struct worker *w, long reply_len, long urcode)
 {
-	if (tpbegin((unsigned long)f->o->trantime_s, 0) == -1)
+	const TPQCTL *asked = &w->r.ctl;
+
+	if (tpbegin((unsigned long)w->f->o->trantime_s, 0) == -1)
 		return;		/* the message is tried again: nothing is lost */
-	if (delete_request(f, r) == -1 ||
-	    ((r->ctl.flags & TPQFAILUREQ) && answer(f, r, r->ctl.failurequeue, reply_len, urcode) == -1) || tpcommit(0) == -1)
+	if (delete_request(w) == -1 ||
+	    ((asked->flags & TPQFAILUREQ) && answer(w, asked->failurequeue, reply_len, urcode) == -1) || tpcommit(0) == -1)
 		if (tpgetlev() == 1)
 			tpabort(0);
 }

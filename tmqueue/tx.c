@@ -290,6 +290,15 @@ may_abort(const struct branch *b, const struct wire_txend *m)
 	    (m->groups.n > 0 && strcmp(m->groups.name[0], coordinator) == 0);
 }
 
+static int	/* as its sender wants it */
+undo(struct txs *t, const struct wire_txend *m, struct branch *b)
+{
+	const struct wire_why *why = told(m) ? &m->why : NULL;
+
+	return m->op == WIRE_TX_ABORT && m->uncounted ? qspace_branch_rollback_uncounted(t->qs, b, why) :
+	    qspace_branch_rollback_because(t->qs, b, why);
+}
+
 static int
 roll_back(struct txs *t, const struct wire_txend *m, struct branch *b, struct tx_answer *a)
 {
@@ -299,7 +308,7 @@ roll_back(struct txs *t, const struct wire_txend *m, struct branch *b, struct tx
 		*a = (struct tx_answer){ TPEPROTO, WIRE_OUT_PREPARED };
 		return 0;
 	}
-	rc = qspace_branch_rollback_because(t->qs, b, told(m) ? &m->why : NULL);
+	rc = undo(t, m, b);
 	*a = rc == 0 || rc == QSPACE_AGAIN ? (struct tx_answer){ 0, WIRE_OUT_ROLLED_BACK } : (struct tx_answer){ TPESYSTEM, WIRE_OUT_NONE };
 	return fatal(rc) ? rc : 0;
 }
@@ -464,7 +473,7 @@ roll_back_alone(struct txs *t, const struct wire_txend *m, struct branch *b)
 {
 	qspace_branch_doom(b);
 	if (qspace_batch_begin(t->qs) == 0) {
-		int rc = qspace_branch_rollback_because(t->qs, b, told(m) ? &m->why : NULL);
+		int rc = undo(t, m, b);
 		if ((rc == 0 || rc == QSPACE_AGAIN) && qspace_batch_commit(t->qs) == 0)
 			return true;
 		qspace_batch_abort(t->qs);
