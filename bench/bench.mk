@@ -2,7 +2,7 @@
 # user's, by atmi.h.  bench/run runs them; figures are printed, nothing is asserted.
 BENCHES   := $(filter-out bench_peers,$(patsubst bench/%.c,%,$(wildcard bench/bench_*.c))) $(if $(PEERS),bench_peers)
 # What is run, in this order: bench_instructions is bench_store under valgrind.
-BENCH_RUN := bench_link bench_store bench_instructions bench_queue bench_tx bench_big $(if $(PEERS),bench_peers)
+BENCH_RUN := bench_link bench_store bench_instructions bench_queue bench_tx bench_forward bench_big $(if $(PEERS),bench_peers)
 inner_store   := qspace
 inner_waiters := qspace
 inner_link    := common

@@ -26,8 +26,8 @@ read_file(const char *path, char *buf, size_t size)
 	return (int)n;
 }
 
-static inline int	/* The TMQUEUEs of our application: how many, at most `most`. */
-tmqueue_pids(pid_t *pid, int most)
+static inline int	/* The processes of our application that run this program (at most 15 characters): how many, at most `most`. */
+program_pids(const char *program, pid_t *pid, int most)
 {
 	static char env[131072];
 	char path[300], comm[32], want[4200];
@@ -40,7 +40,10 @@ tmqueue_pids(pid_t *pid, int most)
 		if (atol(e->d_name) <= 0)
 			continue;
 		snprintf(path, sizeof path, "/proc/%s/comm", e->d_name);
-		if (read_file(path, comm, sizeof comm) < 0 || strcmp(comm, "TMQUEUE\n") != 0)
+		if (read_file(path, comm, sizeof comm) < 0)
+			continue;
+		comm[strcspn(comm, "\n")] = '\0';
+		if (strcmp(comm, program) != 0)
 			continue;
 		snprintf(path, sizeof path, "/proc/%s/environ", e->d_name);
 		if ((n = read_file(path, env, sizeof env)) > 0 && memmem(env, (size_t)n, want, strlen(want) + 1) != NULL)
@@ -49,6 +52,12 @@ tmqueue_pids(pid_t *pid, int most)
 	if (d != NULL)
 		closedir(d);
 	return found;
+}
+
+static inline int
+tmqueue_pids(pid_t *pid, int most)
+{
+	return program_pids("TMQUEUE", pid, most);
 }
 
 static inline pid_t
