@@ -13,6 +13,7 @@
 #include "ulog.h"
 
 #define RELAYS_US 10000000LL		/* at the end: for replies that pass through us */
+#define DRAIN_US 30000000LL		/* and for requests of those who know us still: each hears with his answer that we end */
 #define MAX_WAIT 64
 #define IDLE_US 1000LL			/* a request that took longer to come was not there before */
 
@@ -183,6 +184,12 @@ svr_stopping(void)
 	return svr.agent != NULL && bb_agent_stopping(svr.agent);
 }
 
+bool
+svr_turns_away(void)
+{
+	return svr.leaving || svr_stopping() || (svr.agent != NULL && bb_agent_suspended_us(svr.agent) != 0);
+}
+
 int
 svr_wake_fd(void)
 {
@@ -284,6 +291,15 @@ strange(const struct link_msg *m)
 		    (unsigned long long)svr.strange);
 }
 
+/* Suspended, and there was a moment since when nothing waited: it came afterwards. */
+static bool
+came_too_late(void)
+{
+	int64_t since = bb_agent_suspended_us(svr.agent);
+
+	return since != 0 && svr.busy_since_us > since;
+}
+
 static void
 handle(struct link_msg *m)
 {
@@ -296,7 +312,10 @@ handle(struct link_msg *m)
 	}
 	switch (kind) {
 	case WIRE_CALL:
-		work_run(work_here, m);
+		if (came_too_late())
+			work_refuse(m, "this server is suspended");
+		else
+			work_run(work_here, m);
 		break;
 	case WIRE_ADMIN:
 		admin_answer(m);
@@ -358,9 +377,10 @@ serve(void)
 		serve_one(LINK_FOREVER, wake_fd, &none);
 	if (!svr.leaving)
 		offers_withdraw();
+	until = clock_mono_us() + DRAIN_US;
 	do				/* what was queued before nobody could find us any more; after TPEXIT it is refused */
 		serve_one(0, -1, &none);
-	while (!none);
+	while (!none && clock_mono_us() < until);
 	if (svr.leaving)
 		return;
 	until = clock_mono_us() + RELAYS_US;

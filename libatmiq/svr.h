@@ -58,6 +58,7 @@ extern struct svr svr;			/* a process is at most one server */
 int svr_attach(int argc, char **argv, bool calls);	/* 0, or -1: logged */
 void svr_detach(int status);
 bool svr_stopping(void);
+bool svr_turns_away(void);		/* who has his answer is to send his next request elsewhere */
 
 /* Services. */
 int offer_add(const char *name, void (*call)(TPSVCINFO *));	/* 0 or a TPE code */
@@ -82,6 +83,7 @@ extern __thread struct work *work_here;	/* of the thread that this is; NULL: it 
 void svr_reply(const struct link_peer *to, const struct wire_reply *m, const struct link_body *body);
 void svr_reply_over(void);		/* the thread sends none any more: its memory for them is given back */
 void work_run(struct work *w, struct link_msg *m);	/* one CALL, from request to reply */
+void work_refuse(const struct link_msg *m, const char *why);	/* it is for another server, if there is one */
 
 /*
  * Requests forwarded, whose replies pass through here on their way to the caller.  relay_start(): 0, or a TPE code: not sent.

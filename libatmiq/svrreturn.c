@@ -34,7 +34,7 @@ svr_reply_over(void)
 static void
 reply_error(const struct work *w, int error)
 {
-	struct wire_reply m = { .reqid = w->call.reqid, .error = error, .leaving = svr.leaving };
+	struct wire_reply m = { .reqid = w->call.reqid, .error = error, .leaving = svr_turns_away() };
 
 	if (w->call.flags & TPNOREPLY)
 		return;
@@ -143,6 +143,21 @@ work_call(struct work *w)
 }
 
 void
+work_refuse(const struct link_msg *m, const char *why)
+{
+	struct wire_reply reply = { .error = TPENOENT, .leaving = svr.leaving };
+	struct wire_call call;
+
+	if (wire_call_decode(m->head, m->head_len, &call) != 0)
+		return;
+	reply.reqid = call.reqid;
+	if (call.flags & TPNOREPLY)
+		ulog("LIBTUX_CAT:5117: WARN: a request of service %s that wanted no reply is lost: %s", call.service, why);
+	else
+		svr_reply(&m->peer, &reply, NULL);
+}
+
+void
 work_run(struct work *w, struct link_msg *m)
 {
 	int64_t began = svr.opt.report ? clock_now_us() : 0;
@@ -154,10 +169,7 @@ work_run(struct work *w, struct link_msg *m)
 	}
 	w->peer = m->peer;
 	if (svr.leaving || (w->offer = offer_find(w->call.service)) == NULL) {
-		if (w->call.flags & TPNOREPLY)
-			ulog("LIBTUX_CAT:5117: WARN: a request of service %s that wanted no reply is lost: %s",
-			    w->call.service, svr.leaving ? "this server ends" : "it is not offered here any more");
-		reply_error(w, TPENOENT);
+		work_refuse(m, svr.leaving ? "this server ends" : "it is not offered here any more");
 		return;
 	}
 	bb_agent_busy(svr.agent, w->offer->name);
@@ -233,7 +245,7 @@ own_tran_end(const struct work *w, int *error)
 static void
 reply_with(const struct work *w, int error, long rcode, char *data, const struct typed *type, long n)
 {
-	struct wire_reply m = { .reqid = w->call.reqid, .error = error, .urcode = rcode, .leaving = svr.leaving };
+	struct wire_reply m = { .reqid = w->call.reqid, .error = error, .urcode = rcode, .leaving = svr_turns_away() };
 	struct link_body body = { data, (size_t)n, buffer_release, NULL };
 	const struct tran *t = &w->ctx->tran;
 	bool in_tran = t->active && !t->initiator;

@@ -406,6 +406,24 @@ client_that_calls(const char *service, const char *text)
 	return pid;
 }
 
+static pid_t	/* the same, and it touches a file once its request is sent */
+client_that_waits(const struct given *g, const char *service, const char *file)
+{
+	pid_t pid = fork();
+	char *data;
+	long len;
+	int cd;
+
+	if (pid == 0) {
+		data = tpalloc("STRING", NULL, 64);
+		snprintf(data, 64, "x");
+		cd = tpacall((char *)service, data, 0, 0);
+		given_write(g, file, "now");
+		_exit(cd == -1 || tpgetrply(&cd, &data, &len, 0) == -1 ? tperrno : 0);
+	}
+	return pid;
+}
+
 static void
 what_hangs_in_a_service_is_ended_by_w_and_k(void)
 {
@@ -470,6 +488,82 @@ a_second_order_takes_nothing_back_of_the_first(void)
 	given_done(g);
 }
 
+/* --- suspended before they are stopped --- */
+
+static bool
+shows_first_suspended(void *g)
+{
+	char *out = given_ok(g, NULL, "echo psc | tmadmin -r 2>/dev/null | grep '^FIRST .* SUSP$'; true");
+	bool so = *out != '\0';
+
+	free(out);
+	return so;
+}
+
+/* SECOND works until it may go, one more request waits for it; FIRST is idle, and known to us.  Then tmshutdown -w of both. */
+static pid_t
+shutdown_that_waits_for_the_second(struct given *g, pid_t *at_work, pid_t *waits)
+{
+	pid_t down;
+
+	*at_work = client_that_calls("SECOND", "wait");
+	COMES("working");
+	*waits = client_that_waits(g, "SECOND", "sent");
+	COMES("sent");
+	CU_ASSERT_EQUAL(call("FIRST", "x"), 0);
+	down = begin(g, "down", "tmshutdown -i 1 -i 2 -w 30");
+	CU_ASSERT_TRUE(wait_until(shows_first_suspended, g, 20));
+	return down;
+}
+
+static void
+w_suspends_all_that_are_selected_and_lets_them_finish(void)
+{
+	struct given *g = application_of_three();
+	pid_t at_work, waits, down;
+
+	free(given_ok(g, NULL, "tmboot -y"));
+	down = shutdown_that_waits_for_the_second(g, &at_work, &waits);
+	CU_ASSERT_EQUAL(call("FIRST", "x"), TPENOENT);
+	CU_ASSERT_EQUAL(call("SECOND", "x"), TPENOENT);
+	CU_ASSERT_EQUAL(call("THIRD", "x"), 0);		/* was not selected */
+	CU_ASSERT_EQUAL(given_count(g, "server"), 3);
+	given_write(g, "go", "now");
+	CU_ASSERT_EQUAL(end_of(at_work), 0);
+	CU_ASSERT_EQUAL(end_of(waits), 0);
+	CU_ASSERT_EQUAL(end_of(down), 0);
+	CU_ASSERT_EQUAL(given_count(g, "server"), 1);
+	free(given_ok(g, NULL, "tmboot -y"));
+	CU_ASSERT_EQUAL(call("FIRST", "x"), 0);
+	given_done(g);
+}
+
+static bool
+first_answers(void *arg)
+{
+	(void)arg;
+	return call("FIRST", "x") == 0;
+}
+
+static void
+who_was_suspended_and_not_stopped_serves_again(void)
+{
+	struct given *g = application_of_three();
+	pid_t at_work, waits, down;
+
+	free(given_ok(g, NULL, "tmboot -y"));
+	down = shutdown_that_waits_for_the_second(g, &at_work, &waits);
+	CU_ASSERT_EQUAL(call("FIRST", "x"), TPENOENT);
+	kill(down, SIGKILL);
+	CU_ASSERT_EQUAL(end_of(down), 128 + SIGKILL);
+	CU_ASSERT_TRUE(wait_until(first_answers, NULL, 20));
+	CU_ASSERT_TRUE(given_logged(g, "CMDTUX_CAT:1770: WARN: server APP/1 (server) serves again"));
+	given_write(g, "go", "now");
+	CU_ASSERT_EQUAL(end_of(at_work), 0);
+	CU_ASSERT_EQUAL(end_of(waits), 0);
+	given_done(g);
+}
+
 int
 main(void)
 {
@@ -493,6 +587,8 @@ main(void)
 		UNIT(a_stopped_process_is_ended_by_w),
 		UNIT(what_hangs_in_tpsvrinit_or_tpsvrdone_is_ended),
 		UNIT(a_second_order_takes_nothing_back_of_the_first),
+		UNIT(w_suspends_all_that_are_selected_and_lets_them_finish),
+		UNIT(who_was_suspended_and_not_stopped_serves_again),
 	};
 
 	return unit_run("boot", tests, UNIT_COUNT(tests));
