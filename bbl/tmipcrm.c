@@ -13,12 +13,14 @@
 #include <unistd.h>
 
 #include "app.h"
+#include "clock.h"
 #include "proc.h"
 #include "state.h"
 #include "ulog.h"
 
 #define BBL_PATIENCE_MS 3000
-#define SERVER_PATIENCE_MS 10000
+#define SERVERS_PATIENCE_MS 10000	/* for all of them: many that hang must not add up; and for each, */
+#define LEAST_PATIENCE_MS 1000
 
 struct leftover {
 	pid_t bbl;			/* 0: none runs */
@@ -65,10 +67,12 @@ state_look(const struct app *a, struct leftover *l)
 }
 
 static int
-end_process(const char *what, pid_t pid, unsigned long long start, int patience_ms)
+end_process(const char *what, pid_t pid, unsigned long long start, int64_t until_us)
 {
+	int64_t left_us = until_us - clock_mono_us();
+
 	ulog("CMDTUX_CAT:1703: INFO: tmipcrm stops %s, process %ld", what, (long)pid);
-	if (proc_end(pid, start, patience_ms) == 0)
+	if (proc_end(pid, start, left_us > LEAST_PATIENCE_MS * 1000 ? (int)(left_us / 1000) : LEAST_PATIENCE_MS) == 0)
 		return 0;
 	fprintf(stderr, "tmipcrm: %s, process %ld, cannot be stopped\n", what, (long)pid);
 	return -1;
@@ -78,19 +82,21 @@ static int
 end_all(const struct app *a, struct leftover *l)
 {
 	char path[512], what[128];
+	int64_t until_us;
 	int fd, rc = 0;
 
 	app_file(a, APP_STOPPED, path, sizeof path);	/* no server may start BBL again meanwhile */
 	if ((fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644)) >= 0)
 		close(fd);
 	if (l->bbl > 0)
-		rc = end_process("BBL", l->bbl, l->bbl_start, BBL_PATIENCE_MS);
+		rc = end_process("BBL", l->bbl, l->bbl_start, clock_mono_us() + BBL_PATIENCE_MS * INT64_C(1000));
 	state_look(a, l);				/* BBL may have started another until now */
+	until_us = clock_mono_us() + SERVERS_PATIENCE_MS * INT64_C(1000);
 	for (size_t i = l->state.n; i-- > 0;) {
 		const struct state_server *s = &l->state.servers[i];
 
 		snprintf(what, sizeof what, "server %s/%ld", s->group, s->srvid);
-		if (state_server_lives(s) && end_process(what, s->pid, s->start_time, SERVER_PATIENCE_MS) != 0)
+		if (state_server_lives(s) && end_process(what, s->pid, s->start_time, until_us) != 0)
 			rc = -1;
 	}
 	return rc;

@@ -134,15 +134,13 @@ drain(int q, struct sums *sum)
 
 /* --- clients --- */
 
-struct crowd { struct given *g; pid_t pid[CRASH_CLIENTS]; };
-
 static void
 log_path(const struct given *g, int i, char *to, size_t size)
 {
 	snprintf(to, size, "%s/client%d.log", given_dir(g), i);
 }
 
-static void
+void
 crowd_start(struct crowd *c, struct given *g, const char *kind)
 {
 	extern char **environ;
@@ -159,8 +157,8 @@ crowd_start(struct crowd *c, struct given *g, const char *kind)
 	}
 }
 
-static long
-lines_of(const struct crowd *c, int i)
+long
+crowd_wrote(const struct crowd *c, int i)
 {
 	char log[PATH_MAX * 2];
 	struct stat st;
@@ -169,14 +167,14 @@ lines_of(const struct crowd *c, int i)
 	return stat(log, &st) == 0 ? (long)st.st_size : 0;
 }
 
-static bool
-all_are_at_work(void *arg)
+bool
+crowd_is_at_work(void *arg)
 {
 	struct crowd *c = arg;
 	int i;
 
 	for (i = 0; i < CRASH_CLIENTS; i++)
-		if (lines_of(c, i) == 0)
+		if (crowd_wrote(c, i) == 0)
 			return false;
 	return true;
 }
@@ -197,7 +195,7 @@ all_have_ended(void *arg)
 	return true;
 }
 
-static void
+void
 crowd_stop(struct crowd *c)
 {
 	int i;
@@ -223,7 +221,7 @@ one_went_on(void *arg)
 	int i;
 
 	for (i = 0; i < CRASH_CLIENTS; i++)
-		if (lines_of(p->c, i) > p->then[i] + 400)
+		if (crowd_wrote(p->c, i) > p->then[i] + 400)
 			return true;
 	return false;
 }
@@ -249,7 +247,7 @@ kill_again_and_again(struct crowd *c, const char *const *victims, size_t n, int 
 		if (rand_r(&seed) % 4 == 0 && strcmp(victims[(unsigned)(k + 1) % n], "BBL") != 0 && strcmp(name, "BBL") != 0)
 			continue;
 		for (i = 0; i < CRASH_CLIENTS; i++)
-			p.then[i] = lines_of(c, i);
+			p.then[i] = crowd_wrote(c, i);
 		if (!wait_until(one_went_on, &p, 20)) {
 			fprintf(stderr, "after kill %d, of %s: no client gets on\n", k, name);
 			CU_FAIL("the system does not go on");
@@ -258,8 +256,8 @@ kill_again_and_again(struct crowd *c, const char *const *victims, size_t n, int 
 	}
 }
 
-static void
-oracle(struct given *g, int first_queue, int last_queue, int kills)
+void
+crowd_oracle(struct given *g, int first_queue, int last_queue, int kills)
 {
 	struct sums sum = { 0 };
 	char log[PATH_MAX * 2];
@@ -304,10 +302,10 @@ crash_queue(int kills)
 	g = given_system(&(struct given_conf){ .queues = queues, .space = "15000 20 50 50 20000 ERRQ n 16",
 	    .tmqueue = UNLIMITED " CLOPT=\"-s QSPACE:TMQUEUE -- -t 30\"" });
 	crowd_start(&c, g, "queue");
-	CU_ASSERT_TRUE_FATAL(wait_until(all_are_at_work, &c, 30));
+	CU_ASSERT_TRUE_FATAL(wait_until(crowd_is_at_work, &c, 30));
 	kill_again_and_again(&c, victims, sizeof victims / sizeof victims[0], kills);
 	crowd_stop(&c);
-	oracle(g, 0, CRASH_CLIENTS, kills);
+	crowd_oracle(g, 0, CRASH_CLIENTS, kills);
 	given_done(g);
 }
 
@@ -332,12 +330,12 @@ crash_forward(int kills)
 	    .queues = "qcreate REQUEST fifo none 1000000 0 100% 0% \"\"\nqcreate ANSWER fifo none 1000000 0 100% 0% \"\"\n" });
 
 	crowd_start(&c, g, "forward");
-	CU_ASSERT_TRUE_FATAL(wait_until(all_are_at_work, &c, 30));
+	CU_ASSERT_TRUE_FATAL(wait_until(crowd_is_at_work, &c, 30));
 	kill_again_and_again(&c, victims, sizeof victims / sizeof victims[0], kills);
 	crowd_stop(&c);
 	for (double end = now_s() + 240; depth(g, "REQUEST") > 0 && now_s() < end;)	/* the rest is forwarded */
 		nap_ms(50);
 	CU_ASSERT_EQUAL(depth(g, "REQUEST"), 0);
-	oracle(g, CRASH_CLIENTS + 1, CRASH_CLIENTS + 1, kills);
+	crowd_oracle(g, CRASH_CLIENTS + 1, CRASH_CLIENTS + 1, kills);
 	given_done(g);
 }

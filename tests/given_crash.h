@@ -30,4 +30,24 @@ void crash_queue(int kills);
 void crash_forward(int kills);
 int crash_kills(int otherwise);	/* CRASH_KILLS of the environment */
 
+/*
+ * Clients enqueue, dequeue, send requests and fetch replies while the application is booted and shut down so many times, in
+ * every way, with kills and interrupts.  After each round nothing of it is left but its files, and at the end no message is
+ * missing.
+ */
+void crash_boot(int rounds);
+void crash_zap(int rounds);	/* R61: the error of tmshutdown is ignored, IPC is zapped, and all booted again */
+int crash_rounds(int otherwise);	/* CRASH_ROUNDS of the environment */
+
+/* --- given_crash.c's, for other runs with the same clients --- */
+
+struct crowd { struct given *g; pid_t pid[CRASH_CLIENTS]; };
+/* kind: queue; forward; boot: the first half of each */
+void crowd_start(struct crowd *c, struct given *g, const char *kind);
+bool crowd_is_at_work(void *crowd);		/* all have something in their logs: for wait_until() */
+long crowd_wrote(const struct crowd *c, int client);	/* bytes in its log */
+void crowd_stop(struct crowd *c);
+/* Drains these queues (clients' own, SHARED, ANSWER) and judges; `disturbed`: how often something was done to the system. */
+void crowd_oracle(struct given *g, int first_queue, int last_queue, int disturbed);
+
 #endif

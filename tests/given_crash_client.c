@@ -111,8 +111,8 @@ crash_client(int argc, char **argv)
 		return crash_crowd_client(atoi(argv[2]), argv[3], argv[4]);
 	if (argc == 5 && strcmp(argv[1], "gauge") == 0)
 		return crash_gauge_client(argv[3], argv[4]);
-	forward = argc > 1 && strcmp(argv[1], "forward") == 0;
 	me = atoi(argv[2]);
+	forward = strcmp(argv[1], "forward") == 0 || (strcmp(argv[1], "boot") == 0 && me >= CRASH_CLIENTS / 2);
 	seed = (unsigned)getpid() * 31u + (unsigned)me;
 	if ((out = fopen(argv[3], "w")) == NULL || tpinit(NULL) == -1)
 		return 1;
