@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "conn.h"
 #include "bb.h"
@@ -140,6 +142,14 @@ conn_close(struct conn *c)
 
 /* ---- names ---- */
 
+static unsigned	/* Where to begin among the equally busy: threads, and processes, that ask at once begin at different ones. */
+turn_first(void)
+{
+	static atomic_uint n;
+
+	return atomic_fetch_add(&n, 1) + (unsigned)getpid();
+}
+
 static struct service *
 service_from_reply(const char *name, const struct document *doc)
 {
@@ -168,6 +178,8 @@ service_from_reply(const char *name, const struct document *doc)
 		v = record_get(r, "buftype");
 		s->buftype = strdup(v == NULL ? "" : v);
 	}
+	if (s->n > 1)
+		s->turn = turn_first();
 	if (s->buftype == NULL && (s->buftype = strdup("")) == NULL) {
 		free(s);
 		return NULL;

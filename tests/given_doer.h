@@ -8,7 +8,9 @@
  *     callout SERVICE (STEPS)  with TPNOTRAN        cancel                   begin SECONDS  commit  abort
  *     tran  1: TPTRAN is on    lev                  txopen  txbegin  txcommit  txrollback  txinfo  txclose
  *     pause MS                 wait FILE            until it is there        touch FILE
- *     dieonce FILE             _exit, unless FILE is there already
+ *     dieonce FILE             _exit, unless FILE is there already    failonce FILE   tpreturn(TPFAIL) likewise
+ *     note WORD                a line of the file "notes"             prio  what tpgprio() says
+ *     sendoff SERVICE          tpunadvertise()
  * and at the end one of
  *     ok  fail  exit           tpreturn(TPSUCCESS, TPFAIL, TPEXIT); code 7; without any of these: ok
  *     forward SERVICE (STEPS)  none: return without tpreturn()  die: _exit  bad: data that is no typed buffer
@@ -61,6 +63,11 @@ static const char given_doer[] =
     "  else if (IS(\"wait\")) while (access(w[1], F_OK) != 0) usleep(2000);\n"
     "  else if (IS(\"touch\")) close(open(w[1], O_CREAT | O_WRONLY, 0600));\n"
     "  else if (IS(\"dieonce\")) { if (access(w[1], F_OK) != 0) { close(open(w[1], O_CREAT | O_WRONLY, 0600)); _exit(3); } }\n"
+    "  else if (IS(\"failonce\")) { if (access(w[1], F_OK) != 0) { close(open(w[1], O_CREAT | O_WRONLY, 0600));\n"
+    "    tpreturn(TPFAIL, 7, text_of(said), 0, 0); } }\n"
+    "  else if (IS(\"note\")) { int fd = open(\"notes\", O_CREAT | O_APPEND | O_WRONLY, 0600); dprintf(fd, \"%s\\n\", w[1]); close(fd); }\n"
+    "  else if (IS(\"prio\")) say(\"%ld\", tpgprio());\n"
+    "  else if (IS(\"sendoff\")) say(\"%ld\", did(tpunadvertise(w[1])));\n"
     "  else if (IS(\"ok\")) tpreturn(TPSUCCESS, 7, text_of(said), 0, 0);\n"
     "  else if (IS(\"fail\")) tpreturn(TPFAIL, 7, text_of(said), 0, 0);\n"
     "  else if (IS(\"exit\")) tpreturn(TPEXIT, 7, text_of(said), 0, 0);\n"

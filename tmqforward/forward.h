@@ -88,6 +88,7 @@ struct forwarder {
 	struct worker *watching;		/* the one who waits for messages; NULL */
 	struct worker *idle;			/* who sleep; the last one to come is woken first */
 	bool over;
+	int64_t around_us;			/* who is busy looks around not before */
 	int64_t hold_us;			/* -f: nothing is taken before */
 };
 

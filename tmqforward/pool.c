@@ -23,6 +23,7 @@
 #define TROUBLE_MS 500
 #define NOW_MS 1		/* -e: is there something now? */
 #define IDLE_MIN_S 1
+#define AROUND_US 20000		/* how often busy threads look at queues that were empty */
 
 static bool
 is_over(const struct forwarder *f)
@@ -114,7 +115,7 @@ pick(struct forwarder *f)
 		struct source *s = &f->source[(f->turn + i) % n];
 
 		if (s->state == SOURCE_LATER && s->look_us <= now)
-			s->state = SOURCE_READY;
+			s->state = s->last == TURN_NOQUEUE ? SOURCE_EMPTY : SOURCE_READY;
 		if (may_take(f, s) && (best == NULL || s->busy < best->busy)) {
 			best = s;
 			at = (f->turn + i + 1) % n;
@@ -163,8 +164,10 @@ pause_ms(struct forwarder *f, long ms)
 	poll(&p, 1, (int)ms);
 }
 
-/* Wait; with the lock, which is given away meanwhile.  False: none of them has anything. */
-static bool
+/* Wait; with the lock, which is given away meanwhile.  MISSING: one of them is not there,
+ * and is looked for later; UNCLEAR: woken, or no answer. */
+enum found { FOUND, NOTHING, MISSING, UNCLEAR };
+static enum found
 watch_for(struct forwarder *f, struct watch *at, long ms)
 {
 	int found, wrong, error;
@@ -182,18 +185,23 @@ watch_for(struct forwarder *f, struct watch *at, long ms)
 		source_is(at->source[wrong], SOURCE_LATER, NOQUEUE_MS);
 		note(at->source[wrong], TURN_NOQUEUE, QMEBADQUEUE);
 	}
-	return found >= 0 || error != TPETIME;
+	return found >= 0 ? FOUND : error == TPETIME ? NOTHING : wrong >= 0 ? MISSING : UNCLEAR;
 }
 
 /* -e: a queue whose service is missing is not finished while it has messages; one that is not there is. */
 static bool
 nothing_left(struct forwarder *f)
 {
+	enum found found;
 	struct watch at;
 	int n = 0;
 
-	watch_collect(f, SOURCE_EMPTY, &at);
-	if (at.n > 0 && watch_for(f, &at, NOW_MS))
+
+	do {
+		watch_collect(f, SOURCE_EMPTY, &at);
+		found = at.n == 0 ? NOTHING : watch_for(f, &at, NOW_MS);
+	} while (found == MISSING);
+	if (found != NOTHING)
 		return false;
 	watch_collect(f, SOURCE_LATER, &at);
 	for (int i = 0; i < at.n; i++)
@@ -202,7 +210,7 @@ nothing_left(struct forwarder *f)
 			at.source[n++] = at.source[i];
 		}
 	at.n = n;
-	return n == 0 || !watch_for(f, &at, NOW_MS);
+	return n == 0 || watch_for(f, &at, NOW_MS) == NOTHING;
 }
 
 static void
@@ -239,6 +247,25 @@ watch(struct worker *w)
 	eventfd_read(f->kick_fd, &kicks);
 	watch_out(f);
 	f->watching = NULL;
+}
+
+static void	/* While nobody watches, for all are busy: what has come to the other queues meanwhile? */
+look_around(struct worker *w)
+{
+	struct forwarder *f = w->f;
+	struct watch at;
+
+	if (f->watching != NULL || f->o->n_queues == 1 || clock_mono_us() < f->around_us)
+		return;
+	watch_collect(f, SOURCE_READY, &at);
+	if (at.n == 0)
+		return;			/* it will watch */
+	watch_collect(f, SOURCE_EMPTY, &at);
+	f->watching = w;
+	while (at.n > 0 && watch_for(f, &at, NOW_MS) == FOUND)
+		watch_collect(f, SOURCE_EMPTY, &at);	/* it is told of one at a time */
+	f->watching = NULL;
+	f->around_us = clock_mono_us() + AROUND_US;
 }
 
 /* --- a worker --- */
@@ -356,6 +383,7 @@ pool_run(struct worker *w)
 
 	pthread_mutex_lock(&f->lock);
 	while (!is_over(f)) {
+		look_around(w);
 		if ((s = pick(f)) != NULL) {
 			enter(w, s);
 			pthread_mutex_unlock(&f->lock);
