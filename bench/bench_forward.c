@@ -5,8 +5,9 @@
  *
  * Three figures for each kind:
  *
- *     backlog   EACH requests become visible at once, by one commit; until one client, which takes BATCH answers in each
- *               transaction, has committed the last of them.  TMQFORWARD is never short of work: this is what it can do.
+ *     backlog   EACH requests become visible at once, by one commit; until TAKERS clients, which take BATCH answers in each
+ *               transaction, have committed the last of them.  TMQFORWARD is never short of work: this is what it can do.
+ *               (One client would be the limit: an answer is a round trip, and waits for the batch that is being written.)
  *     asked     64 clients that ask, and wait for their answer, again and again.  They are most of the load.
  *     idle      one client, one request at a time: from the call of tpenqueue() to the answer taken, which is two durable
  *               operations of its own; and from the call of tpcommit(), or its return, to the first line of the service.
@@ -22,7 +23,7 @@
 #include "figures.h"
 #include "outside.h"
 
-enum { SIZE = 1024, ASKERS = 64, ROUNDS = 5, EACH = 2000, BATCH = 100, ALONE = 100, KINDS = 16, PROCESSES = 64, WAIT = 60 };
+enum { SIZE = 1024, ASKERS = 64, ROUNDS = 5, EACH = 2400, TAKERS = 8, BATCH = 50, ALONE = 100, KINDS = 16, PROCESSES = 64, WAIT = 60 };
 static char space[] = "QSPACE", answers[] = "ANSWERS";
 
 enum part { TMQUEUES, FORWARDERS, SERVICES, CLIENT, PARTS };
@@ -41,7 +42,7 @@ static int n_kinds;
 
 struct asker { pthread_t thread; char *data; struct times times; };
 static struct asker askers[ASKERS];
-static struct { struct kind *kind; double seconds; } job;
+static struct { struct kind *kind; bool backlog; double seconds; } job;
 static pthread_barrier_t go, done;
 
 static void
@@ -134,58 +135,75 @@ use(struct usage *u, int sign)
 
 /* --- the three figures --- */
 
-static double	/* requests a second */
-backlog(struct kind *k, char **data)
+static void	/* a part of the answers of a backlog */
+take_many(struct asker *a)
 {
-	TPQCTL ctl;
-	double start;
-
-	begin();
-	for (int i = 0; i < EACH; i++)
-		ask(k->queue, &ctl, *data);
-	use(&k->used, -1);
-	commit();
-	start = now_s();
-	for (int i = 0; i < EACH; i += BATCH) {
+	for (int i = 0; i < EACH / TAKERS; i += BATCH) {
 		begin();
 		for (int b = 0; b < BATCH; b++)
-			take(NULL, data);
+			take(NULL, &a->data);
 		commit();
 	}
-	start = now_s() - start;
-	use(&k->used, 1);
-	k->forwarded += EACH;
-	return EACH / start;
+}
+
+static void
+ask_again_and_again(struct asker *a)
+{
+	double at = now_s(), until = at + job.seconds, start;
+	TPQCTL ctl;
+
+	while (at < until) {
+		start = at;
+		ask(job.kind->queue, &ctl, a->data);
+		take(&ctl, &a->data);
+		at = now_s();
+		times_add(&a->times, (at - start) * 1e6);
+	}
 }
 
 static void *
 asker(void *arg)
 {
 	struct asker *a = arg;
-	TPQCTL ctl;
 
 	join();
 	a->data = tpalloc("CARRAY", NULL, SIZE);
 	memset(a->data, 'a', SIZE);
 	for (;;) {
-		double until, at, start;
-
 		pthread_barrier_wait(&go);
 		if (job.kind == NULL)
 			break;
-		at = now_s();
-		for (until = at + job.seconds; at < until;) {
-			start = at;
-			ask(job.kind->queue, &ctl, a->data);
-			take(&ctl, &a->data);
-			at = now_s();
-			times_add(&a->times, (at - start) * 1e6);
-		}
+		if (!job.backlog)
+			ask_again_and_again(a);
+		else if (a - askers < TAKERS)
+			take_many(a);
 		pthread_barrier_wait(&done);
 	}
 	tpfree(a->data);
 	tpterm();
 	return NULL;
+}
+
+static double	/* requests a second */
+backlog(struct kind *k, char *data)
+{
+	TPQCTL ctl;
+	double start;
+
+	begin();
+	for (int i = 0; i < EACH; i++)
+		ask(k->queue, &ctl, data);
+	use(&k->used, -1);
+	job.kind = k;
+	job.backlog = true;
+	commit();
+	start = now_s();	/* nothing was visible before; some requests may be forwarded already */
+	pthread_barrier_wait(&go);
+	pthread_barrier_wait(&done);
+	start = now_s() - start;
+	use(&k->used, 1);
+	k->forwarded += EACH;
+	return EACH / start;
 }
 
 static double
@@ -195,6 +213,7 @@ asked(struct kind *k, double seconds)
 	size_t n = k->asked.n;
 
 	job.kind = k;
+	job.backlog = false;
 	job.seconds = seconds;
 	pthread_barrier_wait(&go);
 	pthread_barrier_wait(&done);
@@ -302,7 +321,7 @@ main(int argc, char **argv)
 		for (int i = 0; i < n_kinds; i++) {
 			struct kind *k = &kinds[(i + round) % n_kinds];
 
-			k->backlog_rate[round] = backlog(k, &data);
+			k->backlog_rate[round] = backlog(k, data);
 			k->asked_rate[round] = asked(k, seconds / ROUNDS);
 			alone(k, &data);
 		}
