@@ -112,7 +112,7 @@ void
 app_file(const struct app *a, int which, char *buf, size_t size)
 {
 	static const char *const names[] = { [APP_LOCK] = "bbl.lock", [APP_STATE] = "bbl.state",
-	    [APP_STOPPED] = "bbl.stopped", [APP_GTT] = "gtt" };
+	    [APP_STOPPED] = "bbl.stopped", [APP_GTT] = "gtt", [APP_SLOTS] = "slots" };
 
 	snprintf(buf, size, "%s/%s", a->rundir, names[which]);
 }

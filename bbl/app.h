@@ -28,7 +28,7 @@ int app_check_admin(const struct app *a, char **why);	/* only the administrator 
 void app_close(struct app *a);
 long app_perm(const struct app *a);
 
-enum { APP_LOCK = 0, APP_STATE, APP_STOPPED, APP_GTT };
+enum { APP_LOCK = 0, APP_STATE, APP_STOPPED, APP_GTT, APP_SLOTS };
 void app_file(const struct app *a, int which, char *buf, size_t size);	/* files in the run directory */
 
 /* A question to BBL: pairs of key and value, ended by NULL.  0: an answer came (bb_reply_free() it); LINK codes. */

@@ -21,6 +21,9 @@ struct bbl {
 	struct gtt *gtt;		/* transactions that are open; NULL: there is no table */
 	int64_t gtt_swept_us;
 	bool no_gtt;			/* it cannot be made: was said */
+	struct slots *slots;		/* server processes; NULL: there is no table */
+	int64_t slots_swept_us;
+	bool no_slots;			/* it cannot be made: was said */
 	bool no_place;			/* the run directory cannot be made again: was said */
 	int64_t started_us;		/* clock_mono_us() */
 	uint64_t done;			/* requests answered */
@@ -39,6 +42,7 @@ int place_take(struct bbl *b, bool resume, char **why);
 void place_keep(struct bbl *b);		/* now and then: what was taken away from the directory is put back */
 void place_leave(struct bbl *b);
 void gtt_keep(struct bbl *b);		/* the table of transactions is there, and rid of those of dead processes */
+void servers_table_keep(struct bbl *b);	/* b->slots is there, and says which processes have ended */
 
 /* --- requests.c --- */
 void bbl_handle(struct bbl *b, const struct link_msg *m);	/* one message: decode, do, answer now or later */

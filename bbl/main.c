@@ -183,6 +183,7 @@ bbl_open(struct bbl *b, char **why)
 		return -1;
 	}
 	gtt_keep(b);
+	servers_table_keep(b);
 	supervisor_resume(b);
 	supervisor_save(b);
 	return 0;

@@ -23,6 +23,7 @@
 #include "bbl.h"
 #include "clock.h"
 #include "gtt.h"
+#include "slots.h"
 #include "supervisor.h"
 #include "ulog.h"
 
@@ -210,8 +211,11 @@ place_keep(struct bbl *b)
 		(void)utimensat(AT_FDCWD, state, NULL, AT_SYMLINK_NOFOLLOW);
 		app_file(&b->app, APP_GTT, state, sizeof state);
 		(void)utimensat(AT_FDCWD, state, NULL, AT_SYMLINK_NOFOLLOW);
+		app_file(&b->app, APP_SLOTS, state, sizeof state);
+		(void)utimensat(AT_FDCWD, state, NULL, AT_SYMLINK_NOFOLLOW);
 	}
 	gtt_keep(b);
+	servers_table_keep(b);
 }
 
 /* A table that was taken away is replaced by an empty one: processes that have the old one go on with it. */
@@ -243,11 +247,41 @@ gtt_keep(struct bbl *b)
 	}
 }
 
+/* Servers that have the old table go on with it, unseen by who comes later, until they are started again. */
+void
+servers_table_keep(struct bbl *b)
+{
+	char path[512], *why = NULL;
+
+	app_file(&b->app, APP_SLOTS, path, sizeof path);
+	if (b->slots == NULL || !slots_is_at(b->slots, path)) {
+		unsigned n = 2 * (unsigned)b->app.ubb->res.maxservers + SLOTS_SPARE;
+
+		slots_close(b->slots);
+		b->slots = NULL;
+		if (slots_make(path, n, (mode_t)app_perm(&b->app), &b->slots, &why) != 0) {
+			if (!b->no_slots)
+				ulog("LIBTUX_CAT:5230: ERROR: The table of servers cannot be made: %s; requests are not sent to the "
+				     "server with the least load", why != NULL ? why : "out of memory");
+			free(why);
+			b->no_slots = true;
+			return;
+		}
+		b->no_slots = false;
+	}
+	if (clock_mono_us() - b->slots_swept_us >= GTT_US) {
+		b->slots_swept_us = clock_mono_us();
+		(void)slots_sweep(b->slots);
+	}
+}
+
 void
 place_leave(struct bbl *b)
 {
 	gtt_close(b->gtt);
 	b->gtt = NULL;
+	slots_close(b->slots);
+	b->slots = NULL;
 	if (b->lock_fd >= 0)
 		close(b->lock_fd);
 	if (b->name_fd >= 0)
