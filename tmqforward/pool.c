@@ -287,6 +287,12 @@ hold(struct forwarder *f)
 		f->hold_us = clock_mono_us() + (int64_t)f->o->pause_s * 1000000;
 }
 
+static bool	/* somebody has nothing to do */
+is_free(const struct forwarder *f)
+{
+	return f->idle != NULL || f->watching != NULL;
+}
+
 void
 pool_taken(struct worker *w)
 {
@@ -297,7 +303,7 @@ pool_taken(struct worker *w)
 	if (!f->o->ordered)
 		release_taking(w);
 	hold(f);
-	if (f->idle != NULL)
+	if (is_free(f))
 		source_watch(f, w->s);
 	if (f->watching == NULL)
 		wake_one(f);
@@ -313,7 +319,7 @@ pool_sent(struct worker *w)
 		return;
 	pthread_mutex_lock(&f->lock);
 	release_taking(w);
-	if (f->idle != NULL)
+	if (is_free(f))
 		source_watch(f, w->s);
 	pthread_mutex_unlock(&f->lock);
 }
