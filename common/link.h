@@ -12,7 +12,8 @@
  * or LINK_GONE from a send means surely not sent.  Once LINK_GONE came from a receive, all that was in flight has an
  * unknown outcome and the client must be closed and opened anew.
  *
- * Threads    One thread at a time may use an object.  Different objects may be used by different threads.
+ * Threads    One thread at a time may use an object.  Different objects may be used by different threads.  A server's
+ *            link_server_send(), _left(), _hold() and _release() may be called by any thread at any time; nobody is woken for it.
  * Fork       A child must not touch objects made before the fork (it may close them: nothing is sent); new ones work.
  *            Connections of clients are closed in it, so that the parent's death is seen whatever the child does.
  * Signals    A signal ends a wait with LINK_INTR.
@@ -36,6 +37,7 @@ struct link_msg {			/* one received message; not to be copied: head and body may
 	const uint8_t *head; size_t head_len;
 	const uint8_t *body; size_t body_len;
 	bool has_body;
+	int64_t came_us;		/* servers only: when it was read, if that was not just now, clock_mono_us(); else 0 */
 	uint64_t opaque[40];		/* link's own: what head and body point into, and who sent it */
 };
 void link_msg_done(struct link_msg *m);		/* gives the memory back; harmless twice */
@@ -54,6 +56,12 @@ struct link_server;
 int link_server_open(const char *endpoint, unsigned perm, struct link_server **out);
 /* The next request.  LINK_TIMEOUT when none came by the deadline, or when wake_fd (-1: none) became readable. */
 int link_server_recv(struct link_server *s, struct link_msg *m, int64_t deadline_us, int wake_fd);
+/* Another one that is there already.  After a link_server_recv() that slept: of what woke it, without a further look. */
+int link_server_recv_rest(struct link_server *s, struct link_msg *m);
+/* For who lets requests wait after they were received: a held one counts against its sender like one that was not, so that no
+ * more is read of a sender than link keeps for it.  Release it before link_msg_done(). */
+void link_server_hold(struct link_server *s, const struct link_msg *m);
+void link_server_release(struct link_server *s, const struct link_msg *m);
 /* Answer.  A peer that is gone or does not read: LINK_GONE, no byte of the message reaches it, nobody waits.  body NULL: no
  * body frame. */
 int link_server_send(struct link_server *s, const struct link_peer *to, const void *head, size_t head_len,

@@ -20,6 +20,7 @@ link_msg_none(struct link_msg *m)
 	m->head = m->body = NULL;
 	m->head_len = m->body_len = 0;
 	m->has_body = false;
+	m->came_us = 0;
 }
 
 void

@@ -257,18 +257,16 @@ attend(struct link_server *s, const struct epoll_event *e)
 	}
 }
 
-int
-link_server_take(struct link_server *s, struct link_msg *m)
+static int	/* the next message; look: what is not known of yet is looked for, once */
+take(struct link_server *s, struct link_msg *m, bool look)
 {
-	bool looked = false;
-
 	for (;;) {
 		if (s->reading != NULL && digest(s, m))
 			return LINK_OK;
 		if (s->event == s->n_events) {
-			if (looked)
+			if (!look)
 				return LINK_TIMEOUT;
-			looked = true;
+			look = false;
 			s->event = 0;
 			if ((s->n_events = epoll_wait(s->ep, s->events, EVENTS, 0)) <= 0) {
 				s->n_events = 0;
@@ -280,10 +278,37 @@ link_server_take(struct link_server *s, struct link_msg *m)
 }
 
 int
+link_server_take(struct link_server *s, struct link_msg *m)
+{
+	return take(s, m, true);
+}
+
+static void	/* A message more of p's that nobody has taken; p NULL: it left. */
+untaken_more(struct peer *p, const struct link_msg *m)
+{
+	if (p == NULL)
+		return;
+	p->untaken++;
+	p->untaken_bytes += m->head_len + m->body_len;
+}
+
+static void
+untaken_less(struct peer *p, const struct link_msg *m)
+{
+	if (p == NULL)
+		return;
+	p->untaken--;
+	p->untaken_bytes -= m->head_len + m->body_len;
+	if (p->in_unwatched && !is_full(p)) {
+		p->in_unwatched = false;
+		link_peer_watch(p);
+	}
+}
+
+int
 link_server_keep(struct link_server *s, struct link_msg *m)
 {
 	struct backlog *b = malloc(sizeof *b);
-	struct peer *p = peer_named(s, &m->peer);
 
 	if (b == NULL) {	/* its sender hears nothing, and gives up in time */
 		link_msg_done(m);
@@ -291,12 +316,10 @@ link_server_keep(struct link_server *s, struct link_msg *m)
 	}
 	b->next = NULL;
 	link_msg_move(&b->m, m);
+	b->m.came_us = clock_mono_us();
 	*s->backlog_end = b;
 	s->backlog_end = &b->next;
-	if (p != NULL) {
-		p->untaken++;
-		p->untaken_bytes += b->m.head_len + b->m.body_len;
-	}
+	untaken_more(peer_named(s, &b->m.peer), &b->m);
 	return 0;
 }
 
@@ -304,18 +327,10 @@ static void
 backlog_take(struct link_server *s, struct link_msg *m)
 {
 	struct backlog *b = s->backlog;
-	struct peer *p = peer_named(s, &b->m.peer);
 
 	if ((s->backlog = b->next) == NULL)
 		s->backlog_end = &s->backlog;
-	if (p != NULL) {
-		p->untaken--;
-		p->untaken_bytes -= b->m.head_len + b->m.body_len;
-		if (p->in_unwatched && !is_full(p)) {
-			p->in_unwatched = false;
-			link_peer_watch(p);
-		}
-	}
+	untaken_less(peer_named(s, &b->m.peer), &b->m);
 	link_msg_move(m, &b->m);
 	free(b);
 }
@@ -344,14 +359,47 @@ link_server_recv(struct link_server *s, struct link_msg *m, int64_t deadline_us,
 	int rc;
 
 	link_msg_none(m);
+	s->fresh = false;
 	while ((rc = next(s, m)) == LINK_TIMEOUT) {
 		link_server_asleep(s, true);
 		rc = link_pause(fds, 1, deadline_us, link_server_next_look(s), wake_fd);
 		link_server_asleep(s, false);
 		if (rc != LINK_OK)
 			break;
+		s->fresh = true;
 	}
 	return rc;
+}
+
+int
+link_server_recv_rest(struct link_server *s, struct link_msg *m)
+{
+	int rc = LINK_OK;
+
+	link_msg_none(m);
+	enter(s);
+	if (s->backlog != NULL)
+		backlog_take(s, m);
+	else
+		rc = take(s, m, !s->fresh);
+	leave(s);
+	return rc;
+}
+
+void
+link_server_hold(struct link_server *s, const struct link_msg *m)
+{
+	pthread_mutex_lock(&s->lock);
+	untaken_more(peer_named(s, &m->peer), m);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void
+link_server_release(struct link_server *s, const struct link_msg *m)
+{
+	pthread_mutex_lock(&s->lock);
+	untaken_less(peer_named(s, &m->peer), m);
+	pthread_mutex_unlock(&s->lock);
 }
 
 /* --- answering --- */

@@ -49,6 +49,7 @@ struct link_server {
 
 	struct epoll_event events[EVENTS];
 	int n_events, event;	/* seen; the next one to look at */
+	bool fresh;		/* the last look followed a sleep; the receiving thread's own */
 	struct peer *reading;	/* whose bytes are in input */
 	size_t from, to;
 	struct backlog *backlog, **backlog_end;

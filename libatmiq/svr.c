@@ -15,6 +15,7 @@
 #define RELAYS_US 10000000LL		/* at the end: for replies that pass through us */
 #define DRAIN_US 30000000LL		/* and for requests of those who know us still: each hears with his answer that we end */
 #define MAX_WAIT 64
+#define TURN 1000			/* so many messages are taken in before one is served */
 #define IDLE_US 1000LL			/* a request that took longer to come was not there before */
 
 struct svr svr;
@@ -291,6 +292,15 @@ strange(const struct link_msg *m)
 		    (unsigned long long)svr.strange);
 }
 
+static void
+cancelled(const struct link_msg *m)
+{
+	struct wire_cancel cancel;
+
+	if (wire_cancel_decode(m->head, m->head_len, &cancel) == 0)
+		requests_cancel(&m->peer, cancel.target);
+}
+
 /* Suspended, and there was a moment since when nothing waited: it came afterwards. */
 static bool
 came_too_late(void)
@@ -300,23 +310,40 @@ came_too_late(void)
 	return since != 0 && svr.busy_since_us > since;
 }
 
-static void
-handle(struct link_msg *m)
+/* It waits for its turn.  False: it is none, or is refused. */
+static bool
+call_arrived(struct request *r)
 {
+	int64_t came = r->m.came_us != 0 ? r->m.came_us : clock_mono_us();
+
+	if (wire_call_decode(r->m.head, r->m.head_len, &r->call) != 0) {
+		ulog("LIBTUX_CAT:5111: WARN: dropped a service request that cannot be read (%zu bytes)", r->m.head_len);
+		return false;
+	}
+	if (came_too_late()) {
+		work_refuse(r, "this server is suspended");
+		return false;
+	}
+	r->deadline_us = r->call.timeout_ms == 0 ? LINK_FOREVER : came + (int64_t)r->call.timeout_ms * 1000;
+	r->since_us = came < svr.busy_since_us ? came : svr.busy_since_us;
+	requests_add(r);
+	return true;
+}
+
+static bool	/* True: it waits for its turn, and is not ours any more. */
+handle(struct request *r)
+{
+	struct link_msg *m = &r->m;
 	enum wire_kind kind;
 	uint64_t reqid;
 
 	if (wire_peek(m->head, m->head_len, &kind, &reqid) != 0) {
 		strange(m);
-		return;
+		return false;
 	}
 	switch (kind) {
 	case WIRE_CALL:
-		if (came_too_late())
-			work_refuse(m, "this server is suspended");
-		else
-			work_run(work_here, m);
-		break;
+		return call_arrived(r);
 	case WIRE_ADMIN:
 		admin_answer(m);
 		break;
@@ -326,44 +353,75 @@ handle(struct link_msg *m)
 		queue_refuse(m, reqid);
 		break;
 	case WIRE_CANCEL:
+		cancelled(m);
 		break;
 	default:
 		strange(m);
 	}
+	return false;
 }
 
 /* Wait for a request, a reply to pass on, or the order to stop.  True when a request is there to be received. */
 static bool
-wait_for_work(int wake_fd)
+wait_for_work(int64_t deadline, int wake_fd)
 {
 	struct link_wait w[MAX_WAIT] = { { .server = svr.link } };
 	size_t n = 1 + relay_waitables(w + 1, MAX_WAIT - 1);
-	int ready = link_wait(w, n, relay_next_us(), wake_fd);
+	int64_t next = relay_next_us();
+	int ready = link_wait(w, n, deadline < next ? deadline : next, wake_fd);
 
 	relay_poll();
 	return ready > 0 && w[0].ready;
 }
 
-static void
-serve_one(int64_t deadline, int wake_fd, bool *none)
+/* The first message of a turn.  Without one nothing is received. */
+static bool
+receive_first(struct link_msg *m, int64_t deadline, int wake_fd)
 {
 	int64_t before = clock_mono_us(), now;
-	struct link_msg m;
 
-	memset(&m, 0, sizeof m);
-	*none = true;
-	if (relay_busy() && deadline != 0) {
-		if (!wait_for_work(wake_fd))
-			return;
+	if (relay_busy()) {
+		if (!wait_for_work(deadline, wake_fd))
+			return false;
 		deadline = 0;
 	}
-	if (link_server_recv(svr.link, &m, deadline, wake_fd) != LINK_OK)
-		return;
-	*none = false;
+	if (link_server_recv(svr.link, m, deadline, wake_fd) != LINK_OK)
+		return false;
 	if ((now = clock_mono_us()) - before > IDLE_US)
 		svr.busy_since_us = now;
-	handle(&m);
-	link_msg_done(&m);
+	return true;
+}
+
+/* Take in what is there, so that the most urgent of all is served next; wait for the first. */
+static void
+receive(int64_t deadline, int wake_fd)
+{
+	struct request *r = request_get();
+	int n = 1;
+
+	if (r == NULL || !receive_first(&r->m, deadline, wake_fd))
+		goto done;
+	do {
+		if (handle(r))
+			r = request_get();
+		else
+			link_msg_done(&r->m);
+	} while (r != NULL && n++ < TURN && link_server_recv_rest(svr.link, &r->m) == LINK_OK);
+done:
+	if (r != NULL)
+		request_put(r);
+}
+
+static bool	/* False: there was none. */
+serve_one(int64_t deadline, int wake_fd)
+{
+	struct request *r;
+
+	receive(requests_wait() ? 0 : deadline, wake_fd);
+	if ((r = requests_take()) == NULL)
+		return false;
+	work_run(work_here, r);
+	return true;
 }
 
 static void
@@ -371,21 +429,19 @@ serve(void)
 {
 	int wake_fd = bb_agent_wake_fd(svr.agent);
 	int64_t until;
-	bool none;
 
 	while (!bb_agent_stopping(svr.agent) && !svr.leaving)
-		serve_one(LINK_FOREVER, wake_fd, &none);
+		serve_one(LINK_FOREVER, wake_fd);
 	if (!svr.leaving)
 		offers_withdraw();
 	until = clock_mono_us() + DRAIN_US;
-	do				/* what was queued before nobody could find us any more; after TPEXIT it is refused */
-		serve_one(0, -1, &none);
-	while (!none && clock_mono_us() < until);
+	while (serve_one(0, -1) && clock_mono_us() < until)
+		;			/* what was queued before nobody could find us any more; after TPEXIT it is refused */
 	if (svr.leaving)
 		return;
 	until = clock_mono_us() + RELAYS_US;
 	while (relay_busy() && clock_mono_us() < until)
-		wait_for_work(-1);
+		wait_for_work(LINK_FOREVER, -1);
 }
 
 int

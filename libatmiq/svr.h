@@ -9,6 +9,7 @@
 
 #include "impl.h"
 #include "bb.h"
+#include "rqueue.h"
 
 /* What the command line says (servopts(5)). */
 struct svropts {
@@ -51,6 +52,7 @@ struct svr {
 	uint64_t strange;		/* messages that were dropped as nonsense */
 	int64_t busy_since_us;		/* no request has waited since before that */
 	atomic_bool leaving;		/* TPEXIT */
+	struct tmthreads *threads;	/* it serves on several; NULL: on one, which receives too */
 };
 extern struct svr svr;			/* a process is at most one server */
 
@@ -64,26 +66,59 @@ bool svr_turns_away(void);		/* who has his answer is to send his next request el
 int offer_add(const char *name, void (*call)(TPSVCINFO *));	/* 0 or a TPE code */
 int offer_remove(const char *name);
 void offers_withdraw(void);
-struct offer *offer_find(const char *name);
+struct offer *offer_find(const char *name, void (**call)(TPSVCINFO *));	/* NULL: not on offer; it lives for ever */
+
+/* A request that has arrived. */
+struct request {
+	struct rqueue_entry entry;	/* first: see svrqueue.c */
+	struct request *next;
+	struct link_msg m;
+	struct wire_call call;		/* decoded from it */
+	int64_t deadline_us;		/* of its caller */
+	int64_t since_us;		/* it cannot have waited for longer than since then */
+	bool held;			/* it counts against its sender (link_server_hold) */
+};
+#define LATE_US 50000LL			/* a request that may have waited so long is looked at twice */
 
 /* A thread that serves, and the request it is at. */
 struct work {
 	struct context *ctx;		/* of the thread */
+	struct request *request;
+	struct offer *offer;
+	void (*call)(TPSVCINFO *);	/* what was offered when the request's turn came */
 	bool active;
 	bool ended;			/* tpreturn() or tpforward() was called */
 	jmp_buf back;
-	struct link_peer peer;
-	struct wire_call call;
-	int64_t deadline_us;
-	struct offer *offer;
 	TPSVCINFO info;
+	/* svrqueue.c, under its lock */
+	bool waits;
+	struct work *next_idle;
+	pthread_cond_t wake;		/* by CLOCK_MONOTONIC */
 };
 extern __thread struct work *work_here;	/* of the thread that this is; NULL: it serves nothing */
 
 void svr_reply(const struct link_peer *to, const struct wire_reply *m, const struct link_body *body);
 void svr_reply_over(void);		/* the thread sends none any more: its memory for them is given back */
-void work_run(struct work *w, struct link_msg *m);	/* one CALL, from request to reply */
-void work_refuse(const struct link_msg *m, const char *why);	/* it is for another server, if there is one */
+void work_run(struct work *w, struct request *r);	/* one CALL, from request to reply; r is put back */
+void work_refuse(const struct request *r, const char *why);	/* it is for another server, if there is one */
+void work_clean(struct context *ctx);	/* calls and a transaction left open are over */
+
+/* --- requests that wait: svrqueue.c --- */
+struct request *request_get(void);	/* NULL: no memory */
+void request_put(struct request *r);	/* done with */
+bool requests_add(struct request *r);	/* false: no thread waited for one */
+bool requests_wait(void);
+void requests_cancel(const struct link_peer *peer, uint64_t reqid);
+/* The one whose turn it is; those that nobody waits for any more are dropped.  NULL: none is there. */
+struct request *requests_take(void);
+/* The same for one of several threads, which waits.  NULL: it is to end. */
+struct request *requests_await(struct work *w);
+extern int64_t requests_idle_us;	/* a thread above `least` that waited for so long ends */
+void requests_thread_more(unsigned least);	/* a thread will come to requests_await() soon; it counts as busy */
+void requests_thread_less(void);	/* it will not */
+unsigned requests_threads(void);
+void requests_settle(void);		/* until none waits and all threads do */
+void requests_close(void);		/* the threads end when none is left */
 
 /*
  * Requests forwarded, whose replies pass through here on their way to the caller.  relay_start(): 0, or a TPE code: not sent.

@@ -79,11 +79,11 @@ relay_new(const struct work *w, const struct tran *t)
 
 	if (r == NULL)
 		return NULL;
-	r->caller = w->peer;
-	r->reqid = w->call.reqid;
-	r->noreply = (w->call.flags & TPNOREPLY) != 0;
+	r->caller = w->request->m.peer;
+	r->reqid = w->request->call.reqid;
+	r->noreply = (w->request->call.flags & TPNOREPLY) != 0;
 	r->tran = *t;
-	r->deadline_us = relay_owns_tran(r) ? t->deadline_us : w->deadline_us;
+	r->deadline_us = relay_owns_tran(r) ? t->deadline_us : w->request->deadline_us;
 	memcpy(r->from, w->offer->name, sizeof r->from);
 	return r;
 }
@@ -95,7 +95,7 @@ relay_start(const struct work *w, const char *name, const char *type, const char
 	struct patience how = { .deadline_us = clock_mono_us() + SEND_US, .restart = true };
 	struct context *ctx = w->ctx;
 	const struct service *s;
-	struct wire_call m = w->call;
+	struct wire_call m = w->request->call;
 	struct relay *r;
 	int err;
 

@@ -11,8 +11,6 @@
 #include "point.h"
 #include "ulog.h"
 
-#define LATE_US 50000LL		/* a request that may have waited so long is looked at twice */
-
 __thread struct work *work_here;
 static __thread struct wr reply_out;	/* kept between replies */
 
@@ -34,23 +32,33 @@ svr_reply_over(void)
 static void
 reply_error(const struct work *w, int error)
 {
-	struct wire_reply m = { .reqid = w->call.reqid, .error = error, .leaving = svr_turns_away() };
+	struct wire_reply m = { .reqid = w->request->call.reqid, .error = error, .leaving = svr_turns_away() };
 
-	if (w->call.flags & TPNOREPLY)
+	if (w->request->call.flags & TPNOREPLY)
 		return;
 	if (w->ctx->tran.active && !w->ctx->tran.initiator) {
 		m.groups = w->ctx->tran.groups;
 		m.doomed = 1;
 	}
-	svr_reply(&w->peer, &m, NULL);
+	svr_reply(&w->request->m.peer, &m, NULL);
 }
 
 /* A transaction that began here, by AUTOTRAN or by the routine, is rolled back before the caller hears that it failed. */
 static void
-own_tran_roll_back(const struct work *w)
+own_tran_roll_back(struct context *ctx)
 {
-	if (w->ctx->tran.active && w->ctx->tran.initiator)
-		tran_abort(w->ctx);
+	if (ctx->tran.active && ctx->tran.initiator)
+		tran_abort(ctx);
+}
+
+void
+work_clean(struct context *ctx)
+{
+	pthread_mutex_lock(&ctx->lock);
+	calls_forget(ctx, false);
+	own_tran_roll_back(ctx);
+	tran_forget(ctx);
+	pthread_mutex_unlock(&ctx->lock);
 }
 
 /* Forget the request and what the routine left behind. */
@@ -58,23 +66,19 @@ static void
 work_end(struct work *w)
 {
 	char *inbound = buffer_inbound_now();
-	struct context *ctx = w->ctx;
 
 	buffer_inbound(NULL);
 	buffer_free(inbound);
-	pthread_mutex_lock(&ctx->lock);
-	calls_forget(ctx, false);
-	own_tran_roll_back(w);
-	tran_forget(ctx);
-	pthread_mutex_unlock(&ctx->lock);
+	work_clean(w->ctx);
 	w->active = false;
 	bb_agent_idle(svr.agent, w->offer->load);
 }
 
 static int
-work_begin(struct work *w, struct link_msg *m)
+work_begin(struct work *w)
 {
-	struct wire_call *call = &w->call;
+	struct link_msg *m = &w->request->m;
+	struct wire_call *call = &w->request->call;
 	TPSVCINFO *info = &w->info;
 	size_t n = m->has_body ? m->body_len : 0;
 	char *data = NULL;
@@ -96,9 +100,8 @@ work_begin(struct work *w, struct link_msg *m)
 	for (i = 0; i < 4; i++)
 		info->cltid.clientdata[i] = (long)call->cltid[i];
 	w->ctx->prio_last = call->priority;
-	w->deadline_us = deadline_from((int64_t)call->timeout_ms * 1000);
 	tran_enter_callers(w->ctx, call);
-	if (clock_mono_us() - svr.busy_since_us > LATE_US && tran_is_over(w->ctx)) {
+	if (clock_mono_us() - w->request->since_us > LATE_US && tran_is_over(w->ctx)) {
 		ulog("LIBTUX_CAT:5163: WARN: a request of service %s is not carried out: its transaction was over before its turn came",
 		    call->service);
 		return TPETIME;
@@ -128,7 +131,7 @@ work_call(struct work *w)
 	w->ended = false;
 	if (_setjmp(w->back) == 0) {
 		w->active = true;
-		w->offer->call(&w->info);
+		w->call(&w->info);
 		w->active = false;
 	}
 	if (w->ended)
@@ -137,49 +140,48 @@ work_call(struct work *w)
 	pthread_mutex_lock(&w->ctx->lock);
 	tran_request_back(w->ctx);
 	tran_doom_because(w->ctx, TPESVCERR, 0, "service %s returned without tpreturn()", w->offer->name);
-	own_tran_roll_back(w);
+	own_tran_roll_back(w->ctx);
 	reply_error(w, TPESVCERR);
 	pthread_mutex_unlock(&w->ctx->lock);
 }
 
 void
-work_refuse(const struct link_msg *m, const char *why)
+work_refuse(const struct request *r, const char *why)
 {
-	struct wire_reply reply = { .error = TPENOENT, .leaving = svr.leaving };
-	struct wire_call call;
+	struct wire_reply m = { .reqid = r->call.reqid, .error = TPENOENT, .leaving = svr.leaving };
 
-	if (wire_call_decode(m->head, m->head_len, &call) != 0)
-		return;
-	reply.reqid = call.reqid;
-	if (call.flags & TPNOREPLY)
-		ulog("LIBTUX_CAT:5117: WARN: a request of service %s that wanted no reply is lost: %s", call.service, why);
+	if (r->call.flags & TPNOREPLY)
+		ulog("LIBTUX_CAT:5117: WARN: a request of service %s that wanted no reply is lost: %s", r->call.service, why);
 	else
-		svr_reply(&m->peer, &reply, NULL);
+		svr_reply(&r->m.peer, &m, NULL);
 }
 
-void
-work_run(struct work *w, struct link_msg *m)
+static void
+work_do(struct work *w)
 {
 	int64_t began = svr.opt.report ? clock_now_us() : 0;
 	int err;
 
-	if (wire_call_decode(m->head, m->head_len, &w->call) != 0) {
-		ulog("LIBTUX_CAT:5111: WARN: dropped a service request that cannot be read (%zu bytes)", m->head_len);
-		return;
-	}
-	w->peer = m->peer;
-	if (svr.leaving || (w->offer = offer_find(w->call.service)) == NULL) {
-		work_refuse(m, svr.leaving ? "this server ends" : "it is not offered here any more");
-		return;
-	}
 	bb_agent_busy(svr.agent, w->offer->name);
-	if ((err = work_begin(w, m)) != 0)
+	if ((err = work_begin(w)) != 0)
 		reply_error(w, err == TPETRAN ? TPETRAN : TPESVCERR);
 	else
 		work_call(w);
 	if (svr.opt.report)
 		work_report(w, began);
 	work_end(w);
+}
+
+void
+work_run(struct work *w, struct request *r)
+{
+	w->request = r;
+	if (svr.leaving || (w->offer = offer_find(r->call.service, &w->call)) == NULL)
+		work_refuse(r, svr.leaving ? "this server ends" : "it is not offered here any more");
+	else
+		work_do(w);
+	w->request = NULL;
+	request_put(r);
 }
 
 /* ---- tpreturn, tpforward ---- */
@@ -234,7 +236,7 @@ own_tran_end(const struct work *w, int *error)
 	int err;
 
 	if (*error != 0)
-		own_tran_roll_back(w);
+		own_tran_roll_back(w->ctx);
 	else if (w->ctx->tran.active && w->ctx->tran.autotran && (err = tran_commit(w->ctx)) != 0) {
 		ulog("LIBTUX_CAT:5161: ERROR: the transaction that service %s had by AUTOTRAN was not committed: %s",
 		    w->offer->name, tpstrerror(err));
@@ -245,7 +247,7 @@ own_tran_end(const struct work *w, int *error)
 static void
 reply_with(const struct work *w, int error, long rcode, char *data, const struct typed *type, long n)
 {
-	struct wire_reply m = { .reqid = w->call.reqid, .error = error, .urcode = rcode, .leaving = svr_turns_away() };
+	struct wire_reply m = { .reqid = w->request->call.reqid, .error = error, .urcode = rcode, .leaving = svr_turns_away() };
 	struct link_body body = { data, (size_t)n, buffer_release, NULL };
 	const struct tran *t = &w->ctx->tran;
 	bool in_tran = t->active && !t->initiator;
@@ -261,9 +263,9 @@ reply_with(const struct work *w, int error, long rcode, char *data, const struct
 		memcpy(m.subtype, type->subtype, sizeof m.subtype);
 		if (data == buffer_inbound_now())
 			buffer_inbound(NULL);	/* it goes with the reply */
-		svr_reply(&w->peer, &m, &body);
+		svr_reply(&w->request->m.peer, &m, &body);
 	} else {
-		svr_reply(&w->peer, &m, NULL);
+		svr_reply(&w->request->m.peer, &m, NULL);
 		tpfree(data);
 	}
 	if (in_tran)
@@ -289,7 +291,7 @@ tpreturn(int rval, long rcode, char *data, long len, long flags)
 	own_tran_end(w, &error);
 	if (rval == TPEXIT)
 		svr.leaving = true;
-	if (w->call.flags & TPNOREPLY)
+	if (w->request->call.flags & TPNOREPLY)
 		tpfree(data);
 	else
 		reply_with(w, error, rcode, data, &type, n);
@@ -323,7 +325,7 @@ tpforward(char *svc, char *data, long len, long flags)
 	}
 	if (error != 0) {
 		tran_doom_because(w->ctx, TPESVCERR, 0, "service %s could not forward", w->offer->name);
-		own_tran_roll_back(w);
+		own_tran_roll_back(w->ctx);
 		reply_error(w, TPESVCERR);
 	}
 	tpfree(data);

@@ -313,7 +313,9 @@ struct tmserver {			/* written by buildserver */
 	int (*init)(int, char **);
 	void (*done)(void);
 };
+struct tmthreads { int (*init)(int, char **); void (*done)(void); };	/* the same, by buildserver -t */
 int _tmstartserver(int argc, char **argv, struct tmserver *server);
+int _tmstartthreads(int argc, char **argv, struct tmserver *server, struct tmthreads *threads);
 void tpreturn(int rval, long rcode, char *data, long len, long flags);
 void tpforward(char *svc, char *data, long len, long flags);
 int tpadvertise(char *svcname, void (*func)(TPSVCINFO *));
