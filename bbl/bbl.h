@@ -71,8 +71,10 @@ void suspend_server(struct bbl *b, struct server *s, pid_t by);
 void suspend_keep(struct bbl *b);		/* now and then: who is suspended by a process that is gone, and not stopped, serves again */
 
 /* --- spawn.c --- */
-/* Run the server's program.  0: s->pid, pidfd, why_fd are set; -1 with the cause in why. */
+/* A process for the server, which runs its program after server_go().  0: s->pid, pidfd, why_fd, go_fd are set; -1 with the
+ * cause in why. */
 int server_spawn(struct bbl *b, struct server *s, char *why, size_t size);
+void server_go(struct server *s);
 void server_run_rcmd(struct bbl *b, const struct server *s);	/* not waited for */
 int tms_check(const struct ubb_group *g, char *why, size_t size);	/* can OPENINFO be opened? */
 

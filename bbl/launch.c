@@ -18,6 +18,7 @@
 #include "state.h"
 
 #define LAUNCH_PATIENCE_MS 30000
+#define SECOND_PATIENCE_MS 5000
 #define REVIVE_PATIENCE_MS 10000
 
 /* One line of at most size-1 bytes.  Length, 0 at its end without a line, -1 when it did not come in time. */
@@ -104,6 +105,10 @@ app_launch_bbl(const struct app *a, pid_t *pid, char **why)
 	close(fds[1]);
 	rc = bbl_judge(*pid > 0 ? line_hear(fds[0], line, sizeof line) : -1, line, *pid, why);
 	close(fds[0]);
+	/* The other may have been started in the same moment: who goes on from here finds it ready to answer. */
+	for (int64_t until = clock_mono_us() + SECOND_PATIENCE_MS * INT64_C(1000);
+	     rc == LAUNCH_DUPLICATE && !app_is_booted(a, NULL) && clock_mono_us() < until;)
+		(void)poll(NULL, 0, 20);
 	return rc;
 }
 

@@ -153,7 +153,7 @@ registry_add(struct registry *r, const char *group, long srvid, struct server **
 	s->srvid = srvid;
 	s->conf = conf;
 	s->state = SERVER_STARTING;
-	s->pidfd = s->why_fd = -1;
+	s->pidfd = s->why_fd = s->go_fd = -1;
 	s->since_us = clock_mono_us();
 	s->due_us = LINK_FOREVER;
 	s->program = strdup(conf != NULL ? conf->aout : ubb_group_by_name(r->ubb, group)->tmsname);

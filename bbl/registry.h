@@ -51,6 +51,7 @@ struct server {
 	pid_t pid;
 	unsigned long long start_time;		/* names the process together with pid */
 	int pidfd, why_fd;			/* -1: none.  why_fd: where a failing start tells its cause */
+	int go_fd;				/* what the new process waits at; -1: none */
 	struct link_peer peer;			/* of its registration */
 	bool has_peer, wanted_end;
 	bool was_ready;				/* taken in from an earlier BBL, and past its initialisation then */

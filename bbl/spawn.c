@@ -191,29 +191,72 @@ program_find(const struct bbl *b, const struct server *s, const struct args *env
 	return proc_find_program(s->conf->aout, dirs, env_get(env, "PATH"), buf, size, why);
 }
 
+/*
+ * The program is run once the state file knows the process: a BBL that dies in between leaves no server behind that the
+ * next one does not know of, and that would go on when all the others are shut down.  The end of BBL is heard too.
+ */
+static void
+child_wait(int go_fd)
+{
+	char go;
+	ssize_t n;
+
+	while ((n = read(go_fd, &go, 1)) < 0 && errno == EINTR)
+		;
+	if (n != 1)
+		_exit(127);
+}
+
+static int	/* a pipe each for the causes of a failure, and for the word to go on */
+pipes_make(int why[2], int go[2])
+{
+	if (pipe2(why, O_CLOEXEC) != 0)
+		return -1;
+	if (pipe2(go, O_CLOEXEC) == 0)
+		return 0;
+	close(why[0]);
+	close(why[1]);
+	return -1;
+}
+
 static int
 child_start(struct bbl *b, struct server *s, const char *program, char **argv, char **envp, char *why, size_t size)
 {
-	int fds[2];
+	int fds[2], go[2];
 	pid_t pid;
 
-	if (pipe2(fds, O_CLOEXEC) != 0) {
+	if (pipes_make(fds, go) != 0) {
 		snprintf(why, size, "pipe: %s", strerror(errno));
 		return -1;
 	}
-	if ((pid = fork()) == 0)
+	if ((pid = fork()) == 0) {
+		close(go[1]);
+		child_wait(go[0]);
 		child_run(b, s, program, argv, envp, fds[1]);
+	}
 	close(fds[1]);
+	close(go[0]);
 	if (pid < 0 || (s->pidfd = proc_pidfd(pid)) < 0) {
 		snprintf(why, size, "%s: %s", pid < 0 ? "fork" : "pidfd_open", strerror(errno));
 		close(fds[0]);
+		close(go[1]);
 		return -1;
 	}
 	(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	s->why_fd = fds[0];
+	s->go_fd = go[1];
 	s->pid = pid;
 	s->start_time = proc_start_time(pid);
 	return 0;
+}
+
+void
+server_go(struct server *s)
+{
+	if (write(s->go_fd, "g", 1) < 0)
+		ulog_debug("server %s/%ld is gone already", s->group, s->srvid);
+	close(s->go_fd);
+	s->go_fd = -1;
 }
 
 int
@@ -239,26 +282,43 @@ done:
 	return rc;
 }
 
+/* The environment of the server that is restarted, its ENVFILEs too where they can be read. */
+static void __attribute__((noreturn))
+rcmd_run(const struct bbl *b, const struct server *s, char **envp)
+{
+	const struct ubb_machine *m = b->app.machine;
+	const struct ubb_group *g = ubb_group_by_name(b->app.ubb, s->group);
+	const char *files[] = { m->envfile, g != NULL ? g->envfile : "", s->conf->envfile };
+
+	child_signals_and_limits(b);
+	environ = envp;
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		if (files[i][0] != '\0')
+			(void)envfile_load(files[i]);
+	/* A grandchild, so that nobody has to collect it. */
+	if (fork() == 0 && chdir(m->appdir) == 0)
+		execl("/bin/sh", "sh", "-c", s->conf->rcmd, (char *)NULL);
+	_exit(0);
+}
+
 void
 server_run_rcmd(struct bbl *b, const struct server *s)
 {
-	pid_t pid;
+	struct args env = { 0 };
+	pid_t pid = -1;
 
 	if (s->conf == NULL || s->conf->rcmd[0] == '\0')
 		return;
-	if ((pid = fork()) == 0) {
-		child_signals_and_limits(b);
-		/* A grandchild, so that nobody has to collect it. */
-		if (fork() == 0 && chdir(b->app.machine->appdir) == 0)
-			execl("/bin/sh", "sh", "-c", s->conf->rcmd, (char *)NULL);
-		_exit(0);
-	}
+	errno = ENOMEM;
+	if (env_make(b, s, &env) == 0 && (pid = fork()) == 0)
+		rcmd_run(b, s, env.v);
 	if (pid > 0)
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	else
 		ulog("CMDTUX_CAT:1687: ERROR: RCMD \"%s\" of server %s/%ld: %s", s->conf->rcmd, s->group, s->srvid,
 		    strerror(errno));
+	args_free(&env);
 }
 
 int

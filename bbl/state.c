@@ -1,13 +1,15 @@
 /*
- * The file, version 1:
+ * The file, version 2:
  *
- *	atmiq-bbl TAB 1 TAB boot id
+ *	atmiq-bbl TAB 2 TAB boot id
  *	tuxconfig TAB path
- *	server TAB group TAB srvid TAB pid TAB start time TAB generation TAB restarts TAB flags
+ *	server TAB group TAB srvid TAB pid TAB start time TAB generation TAB restarts TAB flags TAB grace begin TAB back-off
  *	service TAB name TAB function			of the server above
  *	end
  *
- * flags: letters, t a TMS that BBL plays, r ready, s being stopped, - none.
+ * flags: letters, t a TMS that BBL plays, r ready, s being stopped, - none.  grace begin: us of the monotonic clock, the first
+ * of the restarts that are counted; back-off: milliseconds of the last pause before a restart.  Version 1, which is read too,
+ * ended a server's line with the flags.
  */
 #include "state.h"
 
@@ -22,10 +24,11 @@
 static void
 server_print(const struct server *s, FILE *f)
 {
-	bool tms = server_is_tms(s), ready = s->state == SERVER_READY || s->state == SERVER_DOWN;
+	bool tms = server_is_tms(s), ready = s->state == SERVER_READY || s->state == SERVER_DOWN || s->was_ready;
 
-	fprintf(f, "server\t%s\t%ld\t%ld\t%llu\t%ld\t%ld\t%s%s%s-\n", s->group, s->srvid, (long)s->pid, s->start_time,
-	    s->generation, s->restarts, tms ? "t" : "", ready ? "r" : "", s->state == SERVER_STOPPING ? "s" : "");
+	fprintf(f, "server\t%s\t%ld\t%ld\t%llu\t%ld\t%ld\t%s%s%s-\t%lld\t%ld\n", s->group, s->srvid, (long)s->pid, s->start_time,
+	    s->generation, s->restarts, tms ? "t" : "", ready ? "r" : "", s->state == SERVER_STOPPING ? "s" : "",
+	    (long long)s->grace_begin_us, s->backoff_ms);
 	for (size_t i = 0; i < s->n_offers; i++)
 		if (strpbrk(s->offers[i].service, "\t\n") == NULL && strpbrk(s->offers[i].function, "\t\n") == NULL)
 			fprintf(f, "service\t%s\t%s\n", s->offers[i].service, s->offers[i].function);
@@ -44,7 +47,7 @@ state_write(const struct registry *r, const char *tuxconfig, const char *path)
 	}
 	if ((f = fopen(tmp, "we")) == NULL)
 		return -1;
-	fprintf(f, "atmiq-bbl\t1\t%s\ntuxconfig\t%s\n", proc_boot_id(), tuxconfig);
+	fprintf(f, "atmiq-bbl\t2\t%s\ntuxconfig\t%s\n", proc_boot_id(), tuxconfig);
 	for (size_t i = 0; i < r->n_servers; i++)
 		server_print(r->servers[i], f);
 	fprintf(f, "end\n");
@@ -69,7 +72,7 @@ fields(char *line, char **v, size_t max)
 }
 
 static int
-server_take(struct state *s, char **v)
+server_take(struct state *s, char **v, size_t n)
 {
 	struct state_server *p = realloc(s->servers, (s->n + 1) * sizeof *p);
 
@@ -87,6 +90,8 @@ server_take(struct state *s, char **v)
 	p->tms = strchr(v[7], 't') != NULL;
 	p->was_ready = strchr(v[7], 'r') != NULL;
 	p->stopping = strchr(v[7], 's') != NULL;
+	p->grace_begin_us = n == 10 ? strtoll(v[8], NULL, 10) : 0;
+	p->backoff_ms = n == 10 ? strtol(v[9], NULL, 10) : 0;
 	return 0;
 }
 
@@ -109,15 +114,15 @@ service_take(struct state *s, char **v)
 static int	/* 1: a good line; 0: the last one; -1: bad */
 line_take(struct state *s, char *line)
 {
-	char *v[8];
-	size_t n = fields(line, v, 8);
+	char *v[10];
+	size_t n = fields(line, v, 10);
 
 	if (n == 1 && strcmp(v[0], "end") == 0)
 		return 0;
 	if (n == 2 && strcmp(v[0], "tuxconfig") == 0)
 		return snprintf(s->tuxconfig, sizeof s->tuxconfig, "%s", v[1]) < (int)sizeof s->tuxconfig ? 1 : -1;
-	if (n == 8 && strcmp(v[0], "server") == 0)
-		return server_take(s, v) == 0 ? 1 : -1;
+	if ((n == 8 || n == 10) && strcmp(v[0], "server") == 0)
+		return server_take(s, v, n) == 0 ? 1 : -1;
 	if (n == 3 && strcmp(v[0], "service") == 0)
 		return service_take(s, v) == 0 ? 1 : -1;
 	return -1;
@@ -135,7 +140,7 @@ state_read(const char *path, struct state *out)
 	if ((f = fopen(path, "re")) == NULL)
 		return -1;
 	if (getline(&line, &size, f) > 0 && fields(line, v, 3) == 3 && strcmp(v[0], "atmiq-bbl") == 0 &&
-	    strcmp(v[1], "1") == 0 && strcmp(v[2], proc_boot_id()) == 0)
+	    (strcmp(v[1], "1") == 0 || strcmp(v[1], "2") == 0) && strcmp(v[2], proc_boot_id()) == 0)
 		for (rc = 1; rc == 1;)
 			rc = getline(&line, &size, f) > 0 ? line_take(out, line) : -1;
 	free(line);

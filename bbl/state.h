@@ -13,7 +13,8 @@
 
 struct state_server {
 	char group[WIRE_GROUP];
-	long srvid, generation, restarts;
+	long srvid, generation, restarts, backoff_ms;
+	int64_t grace_begin_us;			/* clock_mono_us(), which a boot of the machine has in common */
 	pid_t pid;
 	unsigned long long start_time;
 	bool tms, was_ready, stopping;

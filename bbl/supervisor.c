@@ -75,7 +75,9 @@ descriptors_close(struct bbl *b, struct server *s)
 	}
 	if (s->why_fd >= 0)
 		close(s->why_fd);
-	s->pidfd = s->why_fd = -1;
+	if (s->go_fd >= 0)
+		close(s->go_fd);
+	s->pidfd = s->why_fd = s->go_fd = -1;
 }
 
 static void
@@ -124,6 +126,7 @@ server_launch(struct bbl *b, struct server *s, char *why, size_t size)
 		return -1;
 	}
 	supervisor_save(b);
+	server_go(s);
 	return 0;
 }
 
@@ -284,7 +287,7 @@ server_died(struct bbl *b, struct server *s)
 	death_tell(s, how, sizeof how);
 	if (s->state == SERVER_STOPPING) {
 		server_gone(b, s, 0, NULL);
-	} else if (s->state == SERVER_STARTING && (s->generation <= 1 || s->waiters != NULL)) {
+	} else if (s->state == SERVER_STARTING && !s->was_ready && (s->generation <= 1 || s->waiters != NULL)) {
 		snprintf(text, sizeof text, "process %ld %s%s", (long)s->pid, how, " before it was ready");
 		ulog("CMDTUX_CAT:1685: ERROR: Application initialization failure: server %s/%ld (%s): %s", s->group, s->srvid,
 		    s->program, text);
@@ -398,7 +401,8 @@ server_take_in(struct bbl *b, const struct state_server *old)
 	}
 	s->generation = old->generation;
 	s->restarts = old->restarts;
-	s->grace_begin_us = clock_mono_us();
+	s->grace_begin_us = old->grace_begin_us;
+	s->backoff_ms = old->backoff_ms;
 	for (size_t i = 0; i < old->n_offers; i++)
 		(void)registry_advertise(&b->reg, s, old->offers[i].service, old->offers[i].function);
 	server_offers_stale(s);
@@ -411,6 +415,10 @@ server_take_in(struct bbl *b, const struct state_server *old)
 			server_enter(s, SERVER_STOPPING);	/* told again when it registers */
 	} else if (old->stopping) {
 		server_gone(b, s, 0, NULL);
+	} else if (!old->was_ready && old->generation <= 1) {
+		ulog("CMDTUX_CAT:1685: ERROR: Application initialization failure: server %s/%ld (%s): process %ld ended while no BBL "
+		    "ran, before it was ready", s->group, s->srvid, s->program, (long)s->pid);
+		server_gone(b, s, TPESYSTEM, NULL);
 	} else {
 		server_bury_or_restart(b, s, "ended while no BBL ran");
 	}

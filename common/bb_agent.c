@@ -13,7 +13,7 @@
 #include "bb_impl.h"
 #include "clock.h"
 
-#define START_US 10000000	/* for BBL to answer the first registration */
+#define START_US 30000000	/* for BBL to answer the first registration, and to be started again before that */
 #define ASK_US 5000000		/* for BBL to answer an order */
 #define END_US 1000000
 

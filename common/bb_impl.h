@@ -43,7 +43,8 @@ struct revive {				/* starting BBL again */
 	char *program, **envp, *rundir;	/* program NULL: not our business */
 	int lock_fd;			/* on bbl.start: we are the one to do it; -1 */
 	pid_t pid;			/* the one we started, until it is reaped; 0 */
-	int64_t since_us;		/* when we started it */
+	int64_t since_us;		/* when we started it, until it answers or ends; 0 */
+	int64_t not_before_us, pause_us;	/* the next try, when one has ended */
 	int64_t vanished_us;		/* since when the run directory is not there; 0: it is */
 };
 

@@ -21,6 +21,7 @@
 #include "ulog.h"
 
 #define PATIENCE_US 5000000	/* for a BBL we started to answer, before another may try */
+#define AGAIN_US 500000		/* after one that ended before it answered; twice that after the next one, up to PATIENCE_US */
 #define VANISHED_US 3000000	/* the run directory has to be gone that long before we take it for an accident */
 
 static int	/* the environment of now, with TUXCONFIG: later another thread may be changing it */
@@ -151,6 +152,8 @@ revive_try(struct revive *r)
 			revive_over(r);
 		return;
 	}
+	if (now < r->not_before_us)
+		return;
 	r->since_us = now;
 	if ((rc = spawn(r)) != 0)
 		ulog("LIBATMIQ_CAT:111: ERROR: BBL is gone and cannot be started again: %s: %s", r->program,
@@ -169,9 +172,16 @@ revive_over(struct revive *r)
 	r->since_us = 0;
 }
 
+/* It was killed, or left the place to one that has ended since: another is needed sooner than when one is only slow. */
 void
 revive_reap(struct revive *r)
 {
-	if (r->pid > 0 && waitpid(r->pid, NULL, WNOHANG) != 0)
-		r->pid = 0;
+	if (r->pid <= 0 || waitpid(r->pid, NULL, WNOHANG) == 0)
+		return;
+	r->pid = 0;
+	if (r->since_us == 0)
+		return;
+	r->since_us = 0;
+	r->pause_us = r->pause_us == 0 ? AGAIN_US : r->pause_us * 2 < PATIENCE_US ? r->pause_us * 2 : PATIENCE_US;
+	r->not_before_us = clock_mono_us() + r->pause_us;
 }

@@ -241,6 +241,7 @@ joined(struct bb_agent *a, const struct wire_adminreply *reply)
 	a->beat_us = 0;
 	a->next_beat_us = 0;	/* the counters of before are news to a BBL that was started again */
 	revive_over(&a->revive);
+	a->revive.pause_us = a->revive.not_before_us = 0;
 	pthread_mutex_lock(&a->lock);
 	ready = a->ready_told;
 	untold = a->untold;

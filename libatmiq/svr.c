@@ -20,10 +20,13 @@
 
 struct svr svr;
 
+static volatile sig_atomic_t term_came;	/* before there was anybody to be told */
+
 static void
 on_term(int sig)
 {
 	(void)sig;
+	term_came = 1;
 	if (svr.agent != NULL)
 		bb_agent_stop_now(svr.agent);
 }
@@ -126,8 +129,11 @@ agent_start(const char *endpoint)
 
 	if (m != NULL && *m->tuxdir != '\0')
 		snprintf(bbl_program, sizeof bbl_program, "%s/bin/BBL", m->tuxdir);
-	if ((rc = bb_agent_start(&conf, &svr.agent)) == 0)
+	if ((rc = bb_agent_start(&conf, &svr.agent)) == 0) {
+		if (term_came)
+			bb_agent_stop_now(svr.agent);
 		return 0;
+	}
 	ulog("LIBTUX_CAT:5097: ERROR: cannot register group %s id %ld with BBL at %s: %s", svr.group->name,
 	    svr.opt.srvid, svr.app->bbl, rc > 0 ? "refused" : "it does not answer");
 	return -1;

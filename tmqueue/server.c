@@ -1,6 +1,7 @@
 #include "server.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -54,10 +55,12 @@ struct server {
 };
 
 static struct bb_agent *the_agent;	/* for the signal handler alone */
+static volatile sig_atomic_t stop_came;	/* before there was anybody to be told */
 
 void
 server_stop_soon(void)
 {
+	stop_came = 1;
 	if (the_agent != NULL)
 		bb_agent_stop_now(the_agent);
 }
@@ -217,6 +220,8 @@ server_open(const struct options *o, const struct boot *b, struct server **out)
 		goto fail;
 	}
 	the_agent = s->agent;
+	if (stop_came)
+		bb_agent_stop_now(the_agent);
 	if ((s->courier = courier_new(b->bbl_endpoint, bb_agent_wake_fd(s->agent))) == NULL) {
 		ulog("QM_CAT:1400: ERROR: TMQUEUE: %s", strerror(errno));
 		goto fail;
