@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "impl.h"
+#include "typesw.h"
 #include "wirebuf.h"
 
 #define EXPORT_HEAD 37
@@ -141,15 +142,17 @@ tpexport(char *ibuf, long ilen, char *ostr, long *olen, long flags)
 	size_t need;
 	int err = 0;
 
-	if (ibuf == NULL || ostr == NULL || olen == NULL || (flags & ~(long)TPEX_STRING) != 0 ||
-	    buffer_outgoing(ibuf, ilen, &t, &n) != 0)
+	if (ibuf == NULL || ostr == NULL || olen == NULL || (flags & ~(long)TPEX_STRING) != 0)
 		return fail(TPEINVAL);
+	if ((err = buffer_outgoing(ibuf, ilen, &t, &n)) != 0)
+		return fail(err);
 	wr_bytes(&w, "atmq", 4);
 	wr_u8(&w, EXPORT_VERSION);
 	wr_bytes(&w, t.type, 8);
 	wr_bytes(&w, t.subtype, 16);
 	wr_u64(&w, (uint64_t)n);
 	wr_bytes(&w, ibuf, (size_t)n);
+	buffer_sent(ibuf);
 	need = flags & TPEX_STRING ? (w.len + 2) / 3 * 4 + 1 : w.len;
 	if (!wr_ok(&w))
 		err = TPEOS;
@@ -171,6 +174,7 @@ import(const uint8_t *p, size_t n, char **obuf, long *olen)
 	char mark[4], type[9] = "", subtype[17] = "";
 	const uint8_t *data;
 	uint64_t size;
+	long len;
 	int err;
 
 	rd_copy(&r, mark, sizeof mark);
@@ -182,12 +186,12 @@ import(const uint8_t *p, size_t n, char **obuf, long *olen)
 	if (size > r.left)
 		return TPEINVAL;
 	data = rd_view(&r, (size_t)size);
-	if (r.bad || !buffer_type_known(type))
+	if (r.bad || typesw_find(type, subtype) == NULL)
 		return TPEINVAL;
-	if ((err = buffer_incoming(obuf, type, subtype, data, (size_t)size, false)) != 0)
+	if ((err = buffer_incoming(obuf, type, subtype, data, (size_t)size, false, &len)) != 0)
 		return err;
 	if (olen != NULL)
-		*olen = (long)size;
+		*olen = len;
 	return 0;
 }
 

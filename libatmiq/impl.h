@@ -184,18 +184,26 @@ void xa_fork_child(void);
 /* --- typed buffers --- */
 struct typed { char type[9], subtype[17]; long size; };
 int buffer_look(const char *data, struct typed *out);	/* 0, or -1: not from tpalloc */
-/* What of `data` goes into a message: *n bytes.  data NULL: nothing.  0, or TPEINVAL. */
+/*
+ * What of `data` goes into a message: *n bytes.  data NULL: nothing.  0, TPEINVAL, or TPESYSTEM: a function of its type failed.
+ * After 0 the caller says buffer_sent(), whatever became of the message; freeing the buffer says so too.
+ */
 int buffer_outgoing(const char *data, long len, struct typed *t, long *n);
-/* Put received bytes into *data, which is retyped and grown.  TPEOTYPE: nochange and the types differ; TPEOS. */
-int buffer_incoming(char **data, const char *type, const char *subtype, const void *p, size_t n, bool nochange);
-char *buffer_new(const char *type, const char *subtype, long size);	/* of any type name; NULL: out of memory */
+void buffer_sent(const char *data);	/* NULL is fine */
+/*
+ * Put received bytes into *data, which is retyped and grown; *len: what the program is told of, usually n.  TPEOTYPE: nochange
+ * and the types differ; TPEOS; TPESYSTEM: a function of its type failed.
+ */
+int buffer_incoming(char **data, const char *type, const char *subtype, const void *p, size_t n, bool nochange, long *len);
+/* The same into a new buffer.  On error *data may be one, to be freed. */
+int buffer_received(char **data, const char *type, const char *subtype, const void *p, size_t n, long *len);
+char *buffer_new(const char *type, const char *subtype, long size);	/* of any type name; NULL: out of memory, or its type refuses */
 void buffer_free(char *data);			/* inbound or not */
 void buffer_release(void *data, void *hint);	/* for struct link_body */
 void buffer_inbound(char *data);	/* of this thread: tpfree() leaves it alone; NULL for none */
 char *buffer_inbound_now(void);		/* where it is after what the service did with it */
 void buffer_fork_prepare(void);
 void buffer_fork_done(void);
-bool buffer_type_known(const char *type);
 
 /* --- calls --- */
 /* only_intran: those of the transaction.  Which groups joined it is learnt from the answers that are there. */

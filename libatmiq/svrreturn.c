@@ -82,20 +82,19 @@ work_begin(struct work *w)
 	TPSVCINFO *info = &w->info;
 	size_t n = m->has_body ? m->body_len : 0;
 	char *data = NULL;
-	int i;
+	long len = (long)n;
+	int i = 0;
 
-	if (call->type[0] != '\0') {
-		if ((data = buffer_new(call->type, call->subtype, (long)(n < 512 ? 512 : n))) == NULL)
-			return TPEOS;
-		memcpy(data, m->body, n);
-		data[n] = '\0';
-	}
+	if (call->type[0] != '\0')
+		i = buffer_received(&data, call->type, call->subtype, m->body, n, &len);
 	buffer_inbound(data);
+	if (i != 0)
+		return i;
 	memset(info, 0, sizeof *info);
 	memcpy(info->name, w->offer->name, sizeof w->offer->name);
 	info->flags = (call->flags & TPNOREPLY) | (call->tx.gtrid_len > 0 ? TPTRAN : 0);
 	info->data = data;
-	info->len = (long)n;
+	info->len = len;
 	info->appkey = (long)call->appkey;
 	for (i = 0; i < 4; i++)
 		info->cltid.clientdata[i] = (long)call->cltid[i];

@@ -108,24 +108,21 @@ call_unsent(struct context *ctx, const char *service, long flags, int err)
 		call_failed(ctx, service, tran_joins(ctx, flags), err);
 }
 
-/* Send a request; 0 and the call is under way, or for TPNOREPLY done. */
+/* Send a request, n bytes of that type; 0 and the call is under way, or for TPNOREPLY done. */
 static int
-call_send(struct context *ctx, struct call *call, char *svc, char *data, long len, long flags, struct patience *how)
+call_send_typed(struct context *ctx, struct call *call, char *svc, char *data, const struct typed *type, long n, long flags,
+    struct patience *how)
 {
 	struct link_body body = { .p = data };
 	const struct service *s;
 	struct wire_call m;
-	struct typed type;
-	long n;
 	int err;
 
-	if (buffer_outgoing(data, len, &type, &n) != 0)
-		return TPEINVAL;
 	memset(&m, 0, sizeof m);
 	snprintf(m.service, sizeof m.service, "%.*s", WIRE_NAME - 1, svc);
 	if ((err = conn_lookup(conn_of(ctx), m.service, how, &s)) != 0)
 		return err;
-	if (!conn_accepts_type(s, type.type, type.subtype))
+	if (!conn_accepts_type(s, type->type, type->subtype))
 		return TPEITYPE;
 	memcpy(call->service, m.service, sizeof call->service);
 	call->blocktime_us = s->blocktime_ms * 1000;
@@ -142,8 +139,8 @@ call_send(struct context *ctx, struct call *call, char *svc, char *data, long le
 		m.flags |= (uint32_t)ctx->tran.table << 16;
 	}
 	if (data != NULL) {
-		memcpy(m.type, type.type, sizeof m.type);
-		memcpy(m.subtype, type.subtype, sizeof m.subtype);
+		memcpy(m.type, type->type, sizeof m.type);
+		memcpy(m.subtype, type->subtype, sizeof m.subtype);
 		m.has_body = 1;
 		body.n = (size_t)n;
 	}
@@ -154,6 +151,20 @@ call_send(struct context *ctx, struct call *call, char *svc, char *data, long le
 	if (flags & TPNOREPLY)
 		conn_forget(conn_of(ctx), &call->pending);
 	return 0;
+}
+
+static int
+call_send(struct context *ctx, struct call *call, char *svc, char *data, long len, long flags, struct patience *how)
+{
+	struct typed type;
+	long n;
+	int err;
+
+	if ((err = buffer_outgoing(data, len, &type, &n)) != 0)
+		return err;
+	err = call_send_typed(ctx, call, svc, data, &type, n, flags, how);
+	buffer_sent(data);
+	return err;
 }
 
 /* An answered call: its data to the caller.  0 or what the call returns. */
@@ -180,9 +191,8 @@ call_take(struct context *ctx, struct call *call, char **data, long *len, long f
 	else
 		return reply.error > 0 && reply.error < TPMAXVAL ? reply.error : TPESVCERR;
 	n = reply.has_body && msg->has_body ? msg->body_len : 0;
-	if (reply.type[0] != '\0' &&
-	    (err = buffer_incoming(data, reply.type, reply.subtype, msg->body, n, flags & TPNOCHANGE)) != 0)
-		return err;
+	if (reply.type[0] != '\0')
+		return (err = buffer_incoming(data, reply.type, reply.subtype, msg->body, n, flags & TPNOCHANGE, len)) != 0 ? err : reply.error;
 	*len = (long)n;
 	return reply.error;
 }

@@ -268,20 +268,14 @@ enqueue_fill(struct wire_enqueue *m, const struct context *ctx, const TPQCTL *ct
 		name_copy(m->failurequeue, ctl->failurequeue);
 }
 
-int
-tpenqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, long len, long flags)
+static int	/* n bytes of that type */
+enqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, const struct typed *type, long n, long flags)
 {
 	struct wire_enqueue m;
 	struct operation op;
 	struct link_body body = { .p = data };
-	struct typed type;
-	long n;
 	int err;
 
-	if (ctl != NULL)
-		ctl->diagnostic = 0;	/* what was left in it is not taken for an answer */
-	if (arguments_wrong(qspace, qname, flags, CALL_FLAGS) || buffer_outgoing(data, len, &type, &n) != 0 || n > BODY_MAX)
-		return fail(TPEINVAL);
 	memset(&op, 0, sizeof op);
 	if ((op.ctx = context_enter()) == NULL)
 		return -1;
@@ -298,8 +292,8 @@ tpenqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, long len, long fla
 	enqueue_fill(&m, op.ctx, ctl);
 	if (n > 0) {
 		m.has_body = 1;
-		memcpy(m.type, type.type, sizeof m.type);
-		memcpy(m.subtype, type.subtype, sizeof m.subtype);
+		memcpy(m.type, type->type, sizeof m.type);
+		memcpy(m.subtype, type->subtype, sizeof m.subtype);
 		body.n = (size_t)n;
 	}
 	if (op.in_tran)
@@ -315,6 +309,26 @@ tpenqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, long len, long fla
 	if (err == 0 && ctl != NULL && (ctl->flags & TPQMSGID))
 		memcpy(ctl->msgid, op.reply.msgid, sizeof ctl->msgid);
 	return operation_end(&op, ctl, err);
+}
+
+int
+tpenqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, long len, long flags)
+{
+	struct typed type;
+	long n;
+	int rc, err;
+
+	if (ctl != NULL)
+		ctl->diagnostic = 0;	/* what was left in it is not taken for an answer */
+	if (arguments_wrong(qspace, qname, flags, CALL_FLAGS))
+		return fail(TPEINVAL);
+	if ((err = buffer_outgoing(data, len, &type, &n)) != 0)
+		return fail(err);
+	rc = n <= BODY_MAX ? enqueue(qspace, qname, ctl, data, &type, n, flags) : fail(TPEINVAL);
+	err = tperrno;
+	buffer_sent(data);
+	tperrno = err;
+	return rc;
 }
 
 /* ---- tpdequeue ---- */
@@ -355,10 +369,10 @@ dequeue_take(struct operation *op, TPQCTL *ctl, char **data, long *len, long fla
 	size_t n = op->reply.has_body && msg->has_body ? msg->body_len : 0;
 	int err;
 
+	*len = 0;
 	if (n > 0 &&
-	    (err = buffer_incoming(data, op->reply.type, op->reply.subtype, msg->body, n, flags & TPNOCHANGE)) != 0)
+	    (err = buffer_incoming(data, op->reply.type, op->reply.subtype, msg->body, n, flags & TPNOCHANGE, len)) != 0)
 		return err;
-	*len = (long)n;
 	if (ctl != NULL)
 		control_fill(ctl, &op->reply);
 	return 0;

@@ -118,10 +118,10 @@ types_differ_and_nochange_leaves_the_buffer(void)
 	char *b = tpalloc("STRING", NULL, 512), *same = b, type[9] = "";
 
 	strcpy(b, "kept");
-	CU_ASSERT_EQUAL(buffer_incoming(&b, "CARRAY", "", "abc", 3, true), TPEOTYPE);
+	CU_ASSERT_EQUAL(buffer_incoming(&b, "CARRAY", "", "abc", 3, true, &(long){ 0 }), TPEOTYPE);
 	CU_ASSERT_STRING_EQUAL(b, "kept");
-	CU_ASSERT_EQUAL(buffer_incoming(&b, "STRING", "", "abc", 4, true), 0);
-	CU_ASSERT_EQUAL(buffer_incoming(&b, "CARRAY", "sub", "xyz", 3, false), 0);
+	CU_ASSERT_EQUAL(buffer_incoming(&b, "STRING", "", "abc", 4, true, &(long){ 0 }), 0);
+	CU_ASSERT_EQUAL(buffer_incoming(&b, "CARRAY", "sub", "xyz", 3, false, &(long){ 0 }), 0);
 	CU_ASSERT_PTR_EQUAL(b, same);
 	tptypes(b, type, NULL);
 	CU_ASSERT_STRING_EQUAL(type, "CARRAY");
