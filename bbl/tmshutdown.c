@@ -326,7 +326,7 @@ shut_down(struct down *t)
 		return 0;
 	if (app_ask(&t->app, "psr", 10000, &t->running, NULL) != 0 || plan_add_strangers(t) != 0) {
 		(void)await_end(bbl_pidfd(t));
-		fprintf(stderr, "tmshutdown: BBL does not say what runs\n");
+		fprintf(stderr, "tmshutdown: BBL does not answer; where it hangs, end its process, and tmshutdown starts another\n");
 		return 1;
 	}
 	say(t, "Shutting down %s in %s\n", all ? "all admin and server processes" :

@@ -45,7 +45,7 @@ fails(struct rounds *r, const char *what, const char *detail)
 static int
 servers_left(const struct given *g)
 {
-	return given_count(g, "BBL") + given_count(g, "TMQUEUE") + given_count(g, "TMQFORWARD") + given_count(g, "server");
+	return given_count(g, NULL) - given_count(g, "exe");	/* the clients, as posix_spawn() names them */
 }
 
 static bool	/* a line of the file has the text */
@@ -359,10 +359,10 @@ application(void)
 
 	for (int i = 0; i < CRASH_CLIENTS; i++)
 		snprintf(queues + strlen(queues), sizeof queues - strlen(queues), "qcreate OWN%d fifo none 1000000 0 100%% 0%% \"\"\n", i);
-	g = given_system(&(struct given_conf){ .server_source = service, .server_services = "-s REQUEST", .server_params = UNLIMITED,
+	g = given_system(&(struct given_conf){ .server_source = service, .server_services = "-s REQUEST", .server_params = "RQADDR=\"set\" MIN=2 " UNLIMITED,
 	    .space = "100000 20 50 50 100000 ERRQ n 16", .device_pages = 110000, .queues = queues,
 	    .tmqueue = UNLIMITED " CLOPT=\"-s QSPACE:TMQUEUE -- -t 30\"",
-	    .servers = "TMQFORWARD SRVGRP=QUE1 SRVID=10 " UNLIMITED " CLOPT=\"-- -i 1 -t 10 -q REQUEST\"\n" });
+	    .servers = "TMQFORWARD SRVGRP=QUE1 SRVID=10 MIN=2 " UNLIMITED " CLOPT=\"-- -i 1 -t 10 -w 4 -q REQUEST\"\n" });
 	setenv("RUNDIR", given_rundir(g), 1);
 	return g;
 }
