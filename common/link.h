@@ -71,6 +71,9 @@ bool link_server_left(struct link_server *s, const struct link_peer *peer);
 /* The socket file is looked at once a second while the server waits or receives, and made again when somebody took it
  * away; connections that are there go on.  This looks now. */
 void link_server_look(struct link_server *s, bool at_once);
+/* Nobody new, and no request more from those who are connected: who sends one gets LINK_GONE from the send, so he knows that it was
+ * not sent.  What came before is still received, and can be answered.  (tcp: it may be lost, as with a close.) */
+void link_server_no_more(struct link_server *s);
 void link_server_close(struct link_server *s);	/* waits at most 0.5 s for replies under way; removes the socket file */
 
 /* --- client --- */

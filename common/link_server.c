@@ -98,6 +98,20 @@ farewell(struct link_server *s)
 				;
 }
 
+void
+link_server_no_more(struct link_server *s)
+{
+	enter(s);
+	link_peers_accept(s);	/* who came before */
+	link_listen_close(s);
+	s->look_us = LINK_FOREVER;
+	s->no_more = true;
+	for (uint32_t i = 0; i < s->n_slots; i++)
+		if (s->slot[i].p != NULL)
+			shutdown(s->slot[i].p->fd, SHUT_RD);
+	leave(s);
+}
+
 static void	/* In a child: its copies of the descriptors, and its copy of the memory; nobody else notices. */
 forget(struct link_server *s)
 {
@@ -206,8 +220,15 @@ digest(struct link_server *s, struct link_msg *m)
 	}
 }
 
-static void	/* One read(2). */
-drink(struct link_server *s, struct peer *p)
+static void	/* All that it sent before we listened to it no more is read; it may be owed answers. */
+ignore(struct peer *p)
+{
+	p->in_unwatched = true;
+	link_peer_watch(p);
+}
+
+static void	/* One read(2).  hung_up: nobody is at the other end. */
+drink(struct link_server *s, struct peer *p, bool hung_up)
 {
 	uint8_t *to = s->input;
 	size_t straight = link_stream_room(&p->in, &to);	/* into the body, without a copy */
@@ -218,6 +239,10 @@ drink(struct link_server *s, struct peer *p)
 		n = recv(p->fd, to, room, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
 		return;
+	if (n == 0 && s->no_more && !hung_up) {
+		ignore(p);
+		return;
+	}
 	if (n <= 0 || (straight > 0 && link_stream_got(&p->in, (size_t)n) != 0)) {
 		link_peer_close(p);
 		return;
@@ -250,7 +275,7 @@ attend(struct link_server *s, const struct epoll_event *e)
 	if ((e->events & ~(uint32_t)EPOLLOUT) == 0)
 		return;
 	if (!is_full(p)) {
-		drink(s, p);
+		drink(s, p, (e->events & (EPOLLHUP | EPOLLERR)) != 0);
 	} else if (!p->in_unwatched) {
 		p->in_unwatched = true;
 		link_peer_watch(p);
@@ -423,7 +448,7 @@ link_server_send(struct link_server *s, const struct link_peer *to, const void *
 bool
 link_server_left(struct link_server *s, const struct link_peer *name)
 {
-	struct pollfd f = { .events = POLLRDHUP };
+	struct pollfd f = { .events = s->no_more ? 0 : POLLRDHUP };	/* which we made ourselves; POLLHUP comes unasked */
 	struct peer *p;
 	bool left = true;
 

@@ -69,6 +69,7 @@ struct link_server {
 	unsigned perm;
 	uid_t dir_owner;	/* of the directory it was made in */
 	int64_t look_us, touch_us;	/* when that is due; look_us LINK_FOREVER: there is no file */
+	bool no_more;		/* link_server_no_more() */
 	bool lost;		/* the file is gone and could not be made again yet: was said */
 	uint8_t input[INPUT];
 };

@@ -532,6 +532,10 @@ conn_submit(struct conn *c, const char *name, const struct wire_groups *joined, 
 			return TPEBLOCK;
 		if (rc == LINK_TIMEOUT && try_us < MOST_US)
 			try_us *= 2;		/* many come at once: who gives up soon only makes it worse */
+		if (rc == LINK_GONE && t->peer->outstanding > 0) {	/* it ends, and may answer what it has */
+			t->peer->leaving = true;
+			continue;
+		}
 		if (rc == LINK_GONE || !t->peer->used)
 			peer_lost(c, t->peer);		/* not there: ask where it is now */
 		if (over(how))

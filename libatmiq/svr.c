@@ -440,9 +440,10 @@ serve(void)
 		serve_one(LINK_FOREVER, wake_fd);
 	if (!svr.leaving)
 		offers_withdraw();
+	link_server_no_more(svr.link);
 	until = clock_mono_us() + DRAIN_US;
 	while (serve_one(0, -1) && clock_mono_us() < until)
-		;			/* what was queued before nobody could find us any more; after TPEXIT it is refused */
+		;			/* what was queued until then; after TPEXIT it is refused */
 	if (svr.leaving)
 		return;
 	until = clock_mono_us() + RELAYS_US;

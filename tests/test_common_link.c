@@ -286,6 +286,47 @@ requests_are_answered_to_who_asked(void)
 	dir_done();
 }
 
+/* What comes too late was not sent, and its sender knows; what came before is answered; who hangs up is seen. */
+static void
+a_server_that_takes_no_more_answers_what_it_has(void)
+{
+	struct link_server *s;
+	struct link_client *a, *b, *late;
+	struct link_msg m, last;
+	char both[64];
+
+	given_dir();
+	s = server();
+	a = client();
+	b = client();
+	late = client();
+	CU_ASSERT_EQUAL(ask(a, "one"), LINK_OK);
+	CU_ASSERT_EQUAL(ask(b, "of b"), LINK_OK);
+	CU_ASSERT_EQUAL(ask(a, "two"), LINK_OK);
+	MUST(link_server_recv(s, &m, in_ms(5000), -1) == LINK_OK);	/* in hand while the rest is read */
+	link_server_no_more(s);
+	CU_ASSERT_EQUAL(ask(a, "three"), LINK_GONE);
+	CU_ASSERT_EQUAL(link_client_send(late, "x", 1, NULL, in_ms(100)), LINK_TIMEOUT);
+	serve_one(s);
+	MUST(link_server_recv(s, &last, in_ms(5000), -1) == LINK_OK);
+	CU_ASSERT_FALSE(link_server_left(s, &m.peer));
+	CU_ASSERT_EQUAL(link_server_recv(s, &(struct link_msg){ 0 }, in_ms(50), -1), LINK_TIMEOUT);
+	answer(s, &m);
+	answer(s, &last);
+	link_msg_done(&m);
+	link_msg_done(&last);
+	snprintf(both, sizeof both, "%s", hear(a, 5000));	/* in the order of the answers */
+	snprintf(both + strlen(both), sizeof both - strlen(both), " %s", hear(a, 5000));
+	CU_ASSERT_TRUE(strcmp(both, "one two") == 0 || strcmp(both, "two one") == 0);
+	CU_ASSERT_STRING_EQUAL(hear(b, 5000), "of b");
+	link_server_close(s);
+	CU_ASSERT_STRING_EQUAL(hear(a, 5000), "code -2");
+	link_client_close(a);
+	link_client_close(b);
+	link_client_close(late);
+	dir_done();
+}
+
 static void
 many_requests_are_in_flight_at_once(void)
 {
@@ -1070,6 +1111,7 @@ main(int argc, char **argv)
 {
 	static const struct unit_test tests[] = {
 		UNIT(requests_are_answered_to_who_asked),
+		UNIT(a_server_that_takes_no_more_answers_what_it_has),
 		UNIT(many_requests_are_in_flight_at_once),
 		UNIT(bodies_of_any_size_pass_and_are_released_once),
 		UNIT(replies_under_way_survive_the_close),

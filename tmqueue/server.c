@@ -423,6 +423,7 @@ wind_down(struct server *s)
 	char hidden[WIRE_NAME];
 	const char *name;
 	size_t bytes = 0;
+	bool last = false;
 
 	for (size_t i = 0; (name = name_at(s, i, hidden)) != NULL; i++)
 		bb_agent_unadvertise(s->agent, name);
@@ -431,8 +432,13 @@ wind_down(struct server *s)
 		while (s->n < BATCH_MAX && receive(s, 0, -1, &bytes) == 1)
 			;
 		if (s->n == 0 && !batch_more(&s->tmq)) {
-			if (!coordinator_busy(s->tmq.coordinator) && s->tmq.jobs.all == NULL)
+			if (!coordinator_busy(s->tmq.coordinator) && s->tmq.jobs.all == NULL && last)
 				break;
+			if (!coordinator_busy(s->tmq.coordinator) && s->tmq.jobs.all == NULL) {
+				link_server_no_more(s->link);	/* callers know of all that is sent from now on that it was not */
+				last = true;
+				continue;
+			}
 			(void)receive(s, drain_pause(s), -1, &bytes);	/* while votes come */
 		}
 		serve(s);
