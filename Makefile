@@ -81,7 +81,7 @@ RM_FILE  := $(T)/udataobj/RM
 SAMPLE   := $(patsubst examples/%,$(T)/apps/%,$(wildcard examples/qsample/*))
 
 .PHONY: show-uses all deps deps-lint demo check check-long crash soak bench lint fuzz install clean
-all: $(SHARED) $(SONAMES:%=$(T)/lib/%) $(HEADERS) $(RM_FILE) $(BINS) $(PAGES:%=$(B)/%.stamp) $(SAMPLE)
+all: $(SHARED) $(SONAMES:%=$(T)/lib/%) $(HEADERS) $(RM_FILE) $(BINS) $(foreach p,TMQUEUE TMQFORWARD,$(T)/lib/$(p).o $(T)/lib/$(p).so) $(PAGES:%=$(B)/%.stamp) $(SAMPLE)
 
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -133,6 +133,28 @@ $(T)/bin/$(1): $(call objs,$(MAIN_$(1))) $(call libs_of,$(call folder_of,$(MAIN_
 	    $(call sys_of,$(call folder_of,$(MAIN_$(1))))
 endef
 $(foreach p,$(PROGRAMS),$(eval $(call program,$(p))))
+
+# TMQUEUE and TMQFORWARD for buildserver, to be built anew with buffer types of one's own: the object that is linked, which only says
+# which program it is, and the program as a library that it opens (libatmiq/svrown.c).
+OWN := TMQUEUE TMQFORWARD
+define own
+$(T)/lib/$(1).o: libatmiq/ext/own.c
+	@mkdir -p $$(@D) $(B)/obj/own
+	@echo "  CC    $$@"
+	$(Q)$$(CC) $$(ALL_CFLAGS) -MMD -MP -MF $(B)/obj/own/$(1).d -DPROGRAM=$(1) -Ilibatmiq/include -c $$< -o $$@
+$(B)/obj/own/main_$(1).o: $(MAIN_$(1))
+	@mkdir -p $$(@D)
+	@echo "  CC    $$@"
+	$(Q)$$(CC) $$(ALL_CFLAGS) -fvisibility=default -Wno-missing-prototypes -Dmain=atmiq_program_main -MMD -MP -Ilibatmiq/include \
+	    -I$(call folder_of,$(MAIN_$(1))) $(patsubst %,-I%,$(USES_$(call folder_of,$(MAIN_$(1))))) -c $$< -o $$@
+$(T)/lib/$(1).so: $(B)/obj/own/main_$(1).o $(call libs_of,$(call folder_of,$(MAIN_$(1)))) $(SHARED)
+	@mkdir -p $$(@D)
+	@echo "  LINK  $$@"
+	@echo '{ global: atmiq_program_main; local: *; };' >$(B)/obj/own/$(1).map
+	$(Q)$$(CC) -shared $(SANFLAGS) -pthread -Wl,--as-needed -Wl,--version-script=$(B)/obj/own/$(1).map -o $$@ $$(filter %.o %.a,$$^) \
+	    $(SHARED) -Wl,-rpath,'$$$$ORIGIN' $(call sys_of,$(call folder_of,$(MAIN_$(1))))
+endef
+$(foreach p,$(OWN),$(eval $(call own,$(p))))
 
 include tests/tests.mk
 include bench/bench.mk

@@ -456,6 +456,8 @@ _tmstartserver(int argc, char **argv, struct tmserver *server)
 {
 	static struct work work;
 
+	if (own_program() != NULL)
+		return own_run(argc, argv, server);
 	svr.built = server;
 	if (svr_attach(argc, argv, true) != 0) {
 		svr_detach(1);

@@ -133,4 +133,12 @@ bool relay_busy(void);
 int64_t relay_next_us(void);		/* when the first of them is out of time */
 void relay_close(void);
 
+/*
+ * TMQUEUE and TMQFORWARD, built anew by buildserver (svrown.c): which one this process is to be; NULL: none.  own_run() is it, to
+ * its end.
+ */
+extern const char _tmserverprogram[] __attribute__((weak, visibility("default")));
+const char *own_program(void);
+int own_run(int argc, char **argv, const struct tmserver *built);
+
 #endif

@@ -62,10 +62,11 @@ main(int argc, char **argv)
 	static struct options o;
 	static struct boot b;
 	struct server *s = NULL;
+	const char *slash = strrchr(argv[0], '/');
 	char why[1024];
 	int status = 1;
 
-	ulog_program("TMQUEUE");
+	ulog_program(slash != NULL ? slash + 1 : argv[0]);	/* built anew it may have another name */
 	point(POINT_START);
 	if (options_parse(argc, argv, &o, why, sizeof why) != 0) {
 		ulog("QM_CAT:1620: ERROR: TMQUEUE: %s", why);

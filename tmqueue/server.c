@@ -187,7 +187,7 @@ server_open(const struct options *o, const struct boot *b, struct server **out)
 {
 	const struct ubb_service *svc = ubb_service_find(b->ubb, o->name[0], b->group->name);
 	struct bb_agent_conf conf = {
-		.bbl_endpoint = b->bbl_endpoint, .endpoint = b->endpoint, .group = b->group->name, .program = "TMQUEUE",
+		.bbl_endpoint = b->bbl_endpoint, .endpoint = b->endpoint, .group = b->group->name, .program = b->server != NULL ? b->server->aout : "TMQUEUE",
 		.clopt = b->server != NULL ? b->server->clopt : "", .grpno = o->grpno, .srvid = o->srvid,
 		.rqaddr = b->server != NULL ? b->server->rqaddr : "",
 		.tuxconfig = b->tuxconfig, .bbl_program = b->bbl_program,
