@@ -176,12 +176,11 @@ bbl_pidfd(const struct down *t)
 {
 	char path[512], text[4200] = "", *tuxconfig;
 	int fd, pidfd = -1;
-	ssize_t n;
 
 	app_file(&t->app, APP_LOCK, path, sizeof path);
 	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
 		return -1;
-	if (flock(fd, LOCK_SH | LOCK_NB) != 0 && (n = pread(fd, text, sizeof text - 1, 0)) > 0) {
+	if (flock(fd, LOCK_SH | LOCK_NB) != 0 && pread(fd, text, sizeof text - 1, 0) > 0) {
 		text[strcspn(text, "\n")] = '\0';
 		if ((tuxconfig = strchr(text, ' ')) != NULL && strcmp(tuxconfig + 1, t->app.tuxconfig) == 0)
 			pidfd = proc_pidfd((pid_t)atol(text));
