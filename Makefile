@@ -79,9 +79,10 @@ SHARED   := $(T)/lib/libatmiq.so.1
 RM_FILE  := $(T)/udataobj/RM
 
 SAMPLE   := $(patsubst examples/%,$(T)/apps/%,$(wildcard examples/qsample/*))
+UNITS    := $(patsubst examples/%,$(T)/share/%,$(wildcard examples/systemd/*))
 
 .PHONY: show-uses all deps deps-lint demo check check-long crash soak bench lint fuzz install clean
-all: $(SHARED) $(SONAMES:%=$(T)/lib/%) $(HEADERS) $(RM_FILE) $(BINS) $(foreach p,TMQUEUE TMQFORWARD,$(T)/lib/$(p).o $(T)/lib/$(p).so) $(PAGES:%=$(B)/%.stamp) $(SAMPLE)
+all: $(SHARED) $(SONAMES:%=$(T)/lib/%) $(HEADERS) $(RM_FILE) $(BINS) $(foreach p,TMQUEUE TMQFORWARD,$(T)/lib/$(p).o $(T)/lib/$(p).so) $(PAGES:%=$(B)/%.stamp) $(SAMPLE) $(UNITS)
 
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -118,6 +119,10 @@ $(B)/man/%.stamp: man/%
 	@for name in $$(awk '/^\.Sh/ { name = $$2 == "NAME" } name && $$1 == ".Nm" { print $$2 }' $<); do \
 	    [ -f man/$$name$(suffix $*) ] || ln -sf $* $(T)/share/man/man$(subst .,,$(suffix $*))/$$name$(suffix $*); done
 	@touch $@
+
+$(T)/share/systemd/%: examples/systemd/%	# for where make install puts it
+	@mkdir -p $(@D)
+	@sed 's|@PREFIX@|$(PREFIX)|g' $< >$@
 
 $(T)/apps/%: examples/%
 	@mkdir -p $(@D)
@@ -230,6 +235,7 @@ lint:
 install: all
 	@mkdir -p $(PREFIX)
 	@cd $(T) && tar cf - . | tar xf - -C $(abspath $(PREFIX))
+	@for u in $(notdir $(UNITS)); do sed 's|@PREFIX@|$(abspath $(PREFIX))|g' examples/systemd/$$u >$(PREFIX)/share/systemd/$$u; done
 
 clean:
 	rm -rf build

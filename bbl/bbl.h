@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "app.h"
+#include "foreground.h"
 #include "registry.h"
 #include "state.h"
 
@@ -31,6 +32,8 @@ struct bbl {
 	struct look *looks;		/* that wait for reports of servers */
 	uint64_t last_report;		/* number of the latest one asked for */
 	struct rlimit files;		/* descriptors, before BBL raised its own limit: the servers' */
+	struct foreground fore;
+	int64_t sane_us;		/* when servers were last looked at for signs of life */
 	bool end;			/* leave the loop */
 	bool end_application;		/* and leave nothing behind */
 };
@@ -61,6 +64,7 @@ void server_queue_name(const struct server *s, char *buf, size_t size);
 /* Ask all servers to report; the answer is sent once they have.  0, or -1: no memory. */
 int look_begin(struct bbl *b, const struct link_peer *peer, uint64_t reqid,
     int (*rows)(const struct bbl *, struct document *));
+void look_poke(struct bbl *b, struct server *s);	/* does it still answer? */
 void look_tick(struct bbl *b);			/* answer what can be answered */
 int64_t look_next_due(const struct bbl *b);
 void look_free(struct bbl *b);

@@ -21,11 +21,12 @@ struct look {
 static bool
 can_report(const struct server *s)
 {
-	return s->state == SERVER_READY && s->has_peer;
+	return s->state == SERVER_READY && s->has_peer && !s->hung;
 }
 
+/* The order to report, to one server, or to all that can (NULL). */
 static void
-ask_all(struct bbl *b, uint64_t number)
+ask(struct bbl *b, const struct server *one, uint64_t number)
 {
 	struct wire_admin order = { .op = "report" };
 	struct record *r = document_add(&order.doc);
@@ -35,10 +36,16 @@ ask_all(struct bbl *b, uint64_t number)
 		number = 0;
 	wire_admin_encode(&w, &order);
 	for (size_t i = 0; i < b->reg.n_servers && number != 0 && wr_ok(&w); i++)
-		if (can_report(b->reg.servers[i]))
+		if (can_report(b->reg.servers[i]) && (one == NULL || one == b->reg.servers[i]))
 			(void)link_server_send(b->link, &b->reg.servers[i]->peer, w.p, w.len, NULL);
 	wr_free(&w);
 	document_free(&order.doc);
+}
+
+void
+look_poke(struct bbl *b, struct server *s)
+{
+	ask(b, s, ++b->last_report);
 }
 
 int
@@ -52,7 +59,7 @@ look_begin(struct bbl *b, const struct link_peer *peer, uint64_t reqid,
 	*k = (struct look){ .next = b->looks, .peer = *peer, .reqid = reqid, .rows = rows, .number = ++b->last_report,
 		.deadline_us = clock_mono_us() + LOOK_US };
 	b->looks = k;
-	ask_all(b, k->number);
+	ask(b, NULL, k->number);
 	return 0;
 }
 

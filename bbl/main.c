@@ -1,10 +1,12 @@
 /*
  * BBL - the bulletin board.
  *
- *	BBL [-A] [-R] [-f] [-p fd]
+ *	BBL [-A] [-R] [-f] [-b [-t seconds]] [-e] [-p fd]
  *
  *	-R	started by a server that found BBL gone: silent when another was faster or the application was shut down
  *	-f	stay in the foreground
+ *	-b	in the foreground: boot all servers, and shut them down before the end, which may take -t seconds
+ *	-e	in the foreground: log lines on stderr too, and the output of the servers
  *	-p fd	say there how the start went, one line: ready, duplicate PID, failed WHY
  */
 #include <errno.h>
@@ -21,6 +23,7 @@
 
 #include "bbl.h"
 #include "clock.h"
+#include "sanity.h"
 #include "supervisor.h"
 #include "ulog.h"
 #include "version.h"
@@ -28,15 +31,15 @@
 #define SWEEP_US INT64_C(2000000)	/* how often clients that died are looked for */
 #define PLACE_US INT64_C(1000000)	/* and the run directory is looked at */
 
-struct options { bool resume, foreground; int ready_fd; };
+struct options { bool resume; int ready_fd; };
 
 static int
-options_read(int argc, char **argv, struct options *o)
+options_read(int argc, char **argv, struct options *o, struct foreground *fore)
 {
 	int c;
 
 	*o = (struct options){ .ready_fd = -1 };
-	while ((c = getopt(argc, argv, "ARfp:")) != -1)
+	while ((c = getopt(argc, argv, "ARfbet:p:")) != -1)
 		switch (c) {
 		case 'A':
 			break;
@@ -44,7 +47,17 @@ options_read(int argc, char **argv, struct options *o)
 			o->resume = true;
 			break;
 		case 'f':
-			o->foreground = true;
+			fore->on = true;
+			break;
+		case 'b':
+			fore->on = fore->boot = true;
+			break;
+		case 'e':
+			fore->on = fore->echo = true;
+			break;
+		case 't':
+			if ((fore->limit_s = atol(optarg)) < 1 || fore->limit_s > 86400)
+				return -1;
 			break;
 		case 'p':
 			o->ready_fd = atoi(optarg);
@@ -102,7 +115,7 @@ settle(struct bbl *b, struct options *o, char **why)
 			*why = NULL;
 		return -1;
 	}
-	if (!o->foreground) {
+	if (!b->fore.on) {
 		(void)setsid();
 		output_to(STDIN_FILENO, "", "/dev/null", O_RDONLY);
 		output_to(STDOUT_FILENO, appdir, "stdout", O_WRONLY | O_APPEND | O_CREAT);
@@ -164,6 +177,7 @@ signals_open(struct bbl *b)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGCHLD);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) != 0 || (b->epfd = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
 	    (b->sigfd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
 		return -1;
@@ -204,6 +218,8 @@ bbl_serve(struct bbl *b)
 			due = sweep;
 		if (place < due)
 			due = place;
+		if (fore_next_due(b) < due)
+			due = fore_next_due(b);
 		if (link_server_recv(b->link, &m, due, b->epfd) == LINK_OK) {
 			bbl_handle(b, &m);
 			link_msg_done(&m);
@@ -211,6 +227,7 @@ bbl_serve(struct bbl *b)
 		supervisor_reap(b);
 		supervisor_tick(b);
 		look_tick(b);
+		fore_tick(b);
 		if (clock_mono_us() >= sweep) {
 			registry_sweep_clients(&b->reg);
 			sweep = clock_mono_us() + SWEEP_US;
@@ -218,6 +235,7 @@ bbl_serve(struct bbl *b)
 		if (clock_mono_us() >= place) {
 			place_keep(b);
 			suspend_keep(b);
+			sanity_tick(b);
 			place = clock_mono_us() + PLACE_US;
 		}
 	}
@@ -239,6 +257,7 @@ bbl_close(struct bbl *b)
 	registry_close(&b->reg);
 	ulog("CMDTUX_CAT:1698: INFO: BBL ends%s", b->end_application ? "; the application is shut down" :
 	    "; the servers go on without it");
+	fore_close(b);
 	close(b->epfd);
 	close(b->sigfd);
 	place_leave(b);
@@ -255,6 +274,8 @@ bbl_run(struct bbl *b, struct options *o, char **why)
 		return 0;
 	if ((place = place_take(b, o->resume, why)) == PLACE_DUPLICATE) {
 		tell(o, "duplicate %s", *why != NULL ? *why : "?");
+		if (b->fore.on)
+			fprintf(stderr, "BBL: it runs already, as process %s\n", *why != NULL ? *why : "?");
 		return o->resume ? 0 : 1;
 	}
 	if (place == PLACE_REFUSED || others_live(b, why) != 0)
@@ -265,33 +286,37 @@ bbl_run(struct bbl *b, struct options *o, char **why)
 	ulog("CMDTUX_CAT:1699: INFO: BBL serves IPCKEY %ld, %s%s", b->app.ubb->res.ipckey, b->app.tuxconfig,
 	    o->resume ? "; started again by a server" : "");
 	tell(o, "ready");
+	fore_begin(b);
 	bbl_serve(b);
 	bbl_close(b);
-	return 0;
+	return b->fore.status;
 }
 
 int
 main(int argc, char **argv)
 {
-	static struct bbl b = { .epfd = -1, .sigfd = -1, .lock_fd = -1, .name_fd = -1 };
+	static struct bbl b = { .epfd = -1, .sigfd = -1, .lock_fd = -1, .name_fd = -1,
+		.fore = { .limit_s = FORE_LIMIT_S, .notify = { .fd = -1 } } };
 	struct options o;
 	char *why = NULL, prefix[4200];
 	int rc;
 
 	ulog_program("BBL");
-	if (options_read(argc, argv, &o) != 0) {
-		fprintf(stderr, "usage: BBL [-A] [-R] [-f] [-p fd]\n");
+	if (options_read(argc, argv, &o, &b.fore) != 0) {
+		fprintf(stderr, "usage: BBL [-A] [-R] [-f] [-b [-t seconds]] [-e] [-p fd]\n");
 		return 1;
 	}
 	if ((rc = app_open(&b.app, &why)) == 0) {
 		snprintf(prefix, sizeof prefix, "%s/ULOG", b.app.machine->appdir);
 		ulog_prefix(b.app.machine->ulogpfx[0] != '\0' ? b.app.machine->ulogpfx : prefix);
-		if ((rc = settle(&b, &o, &why)) == 0 && (rc = app_check_rundir(&b.app, &why)) == 0)
+		if ((rc = settle(&b, &o, &why)) == 0 && (rc = app_check_rundir(&b.app, &why)) == 0) {
+			fore_open(&b);
 			rc = bbl_run(&b, &o, &why);
+		}
 	}
 	if (rc < 0) {
 		ulog("CMDTUX_CAT:1700: ERROR: BBL cannot start: %s", why != NULL ? why : "out of memory");
-		if (o.foreground)
+		if (b.fore.on)
 			fprintf(stderr, "BBL: %s\n", why != NULL ? why : "out of memory");
 		tell(&o, "failed %s", why != NULL ? why : "out of memory");
 	}

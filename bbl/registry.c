@@ -297,13 +297,13 @@ registry_resolve(const struct registry *r, const char *service, struct document 
 	for (size_t i = 0; i < r->n_servers && rc == 0; i++) {
 		const struct server *s = r->servers[i];
 
-		if (s->state == SERVER_STOPPING || s->suspender != 0 || server_is_tms(s))
+		if (s->state == SERVER_STOPPING || s->suspender != 0 || (s->hung && !s->conf->restart) || server_is_tms(s))
 			continue;
 		if (offer_find(s, service) == NULL) {
 			coming = coming || stands_by_for(s, service);
 			continue;
 		}
-		if (s->state == SERVER_READY && s->endpoint[0] != '\0')
+		if (s->state == SERVER_READY && !s->hung && s->endpoint[0] != '\0')
 			rc = resolve_add(r, s, service, out);
 		else
 			coming = true;

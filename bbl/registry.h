@@ -63,6 +63,11 @@ struct server {
 	int64_t grace_begin_us;
 	long backoff_ms;
 
+	int64_t heard_us;			/* its process spoke, clock_mono_us(); */
+	int64_t suspect_us;			/* was asked whether it lives; 0: need not be */
+	bool hung;				/* and did not answer: not offered */
+	bool hang_told, late_told;		/* in the log; hang_told: that it is left alone, being traced */
+	char doom[96];				/* why BBL itself killed it; "" */
 	pid_t suspender;			/* the tmshutdown that suspended it; 0: it is not suspended */
 	unsigned long long suspender_start;
 	long delay_s;				/* of the order to stop; 0: none given */

@@ -12,6 +12,7 @@
 #include "bbl.h"
 #include "clock.h"
 #include "proc.h"
+#include "sanity.h"
 #include "supervisor.h"
 #include "ulog.h"
 
@@ -81,6 +82,8 @@ server_of(struct bbl *b, const struct ask *q, struct answer *a)
 		    arg(q, "group"), pid);
 		return NULL;
 	}
+	if (pid != 0)
+		sanity_heard(s);
 	return s;
 }
 
@@ -168,6 +171,7 @@ op_register(struct bbl *b, const struct ask *q, struct answer *a)
 	}
 	s->peer = *q->peer;
 	s->has_peer = true;
+	sanity_heard(s);
 	register_offers(b, q, a, s);
 	if (s->state == SERVER_STARTING && s->was_ready)
 		supervisor_ready(b, s);

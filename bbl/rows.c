@@ -58,7 +58,7 @@ rows_psr(const struct bbl *b, struct document *out)
 		    record_setf(r, "load", "%llu", (unsigned long long)s->load) != 0 ||
 		    record_set(r, "current", s->current) != 0 || record_setf(r, "pid", "%ld", (long)s->pid) != 0 ||
 		    record_set(r, "lmid", b->app.machine->lmid) != 0 ||
-		    record_setf(r, "generation", "%ld", s->generation) != 0 || record_set(r, "state", state[s->state]) != 0 ||
+		    record_setf(r, "generation", "%ld", s->generation) != 0 || record_set(r, "state", s->hung ? "hung" : state[s->state]) != 0 ||
 		    record_set(r, "clopt", s->clopt) != 0 || record_set(r, "endpoint", s->endpoint) != 0 ||
 		    record_setf(r, "uptime", "%ld", seconds_since(s->since_us)) != 0 ? -1 : 0;
 	}
@@ -71,7 +71,8 @@ psc_row(const struct bbl *b, const struct server *s, const struct offer *o, stru
 	struct record *r = document_add(out);
 	/* Counters of single services may be missing; with one service the server's are the same. */
 	uint64_t done = o->done == 0 && s->n_offers == 1 ? s->done : o->done;
-	const char *status = s->suspender != 0 ? "SUSP" : s->state == SERVER_READY ? "AVAIL" : s->state == SERVER_DOWN ? "UNAVAIL" : "SUSP";
+	const char *status = s->suspender != 0 ? "SUSP" : s->state == SERVER_DOWN || s->hung ? "UNAVAIL" :
+	    s->state == SERVER_READY ? "AVAIL" : "SUSP";
 	char queue[128];
 
 	server_queue_name(s, queue, sizeof queue);

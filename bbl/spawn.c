@@ -169,8 +169,11 @@ child_run(const struct bbl *b, const struct server *s, const char *program, char
 	child_signals_and_limits(b);
 	if (chdir(m->appdir) != 0)
 		child_fail(why_fd, "APPDIR %s: %s", m->appdir, strerror(errno));
-	child_output(STDOUT_FILENO, m->appdir, "stdout", why_fd);
-	child_output(STDERR_FILENO, m->appdir, "stderr", why_fd);
+	fore_child(b);
+	if (!b->fore.echo) {
+		child_output(STDOUT_FILENO, m->appdir, "stdout", why_fd);
+		child_output(STDERR_FILENO, m->appdir, "stderr", why_fd);
+	}
 	environ = envp;
 	child_envfile(m->envfile, why_fd);
 	child_envfile(g->envfile, why_fd);

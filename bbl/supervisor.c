@@ -113,7 +113,9 @@ server_launch(struct bbl *b, struct server *s, char *why, size_t size)
 	if (s->state == SERVER_DOWN)
 		server_enter(s, SERVER_STARTING);
 	server_offers_stale(s);
-	s->has_peer = s->was_ready = s->wanted_end = false;
+	s->has_peer = s->was_ready = s->wanted_end = s->hung = s->hang_told = s->late_told = false;
+	s->doom[0] = '\0';
+	s->suspect_us = 0;
 	s->current[0] = '\0';
 	s->done = s->load = 0;
 	s->generation++;
@@ -273,7 +275,9 @@ death_tell(struct server *s, char *how, size_t size)
 
 	if (waitid((idtype_t)3 /* P_PIDFD */, (id_t)s->pidfd, &si, WEXITED | WNOHANG) != 0)
 		si.si_code = 0;
-	if (s->why_fd >= 0 && (n = read(s->why_fd, text, sizeof text - 1)) > 0)
+	if (s->doom[0] != '\0')
+		snprintf(how, size, "%s", s->doom);
+	else if (s->why_fd >= 0 && (n = read(s->why_fd, text, sizeof text - 1)) > 0)
 		snprintf(how, size, "%.*s", (int)n, text);
 	else
 		proc_tell_end(si.si_code, si.si_status, how, size);
@@ -310,6 +314,34 @@ server_by_pidfd(const struct bbl *b, int fd)
 	return NULL;
 }
 
+static struct server *
+server_by_pid(const struct bbl *b, pid_t pid)
+{
+	for (size_t i = 0; i < b->reg.n_servers; i++)
+		if (b->reg.servers[i]->pid == pid && b->reg.servers[i]->pidfd >= 0)
+			return b->reg.servers[i];
+	return NULL;
+}
+
+/* Children of ours: servers, and what others left behind where we are the first process of a container. */
+static void
+children_reap(struct bbl *b)
+{
+	for (;;) {
+		siginfo_t si = { .si_pid = 0 };
+		struct server *s;
+
+		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) != 0 || si.si_pid == 0)
+			return;
+		if ((s = server_by_pid(b, si.si_pid)) != NULL) {
+			server_died(b, s);
+		} else {
+			(void)waitid(P_PID, (id_t)si.si_pid, &si, WEXITED | WNOHANG);
+			fore_child_ended(b, si.si_pid, &si);
+		}
+	}
+}
+
 void
 supervisor_reap(struct bbl *b)
 {
@@ -321,8 +353,12 @@ supervisor_reap(struct bbl *b)
 		struct server *s;
 
 		if (events[i].data.fd == b->sigfd) {
-			if (read(b->sigfd, &si, sizeof si) == (ssize_t)sizeof si)
-				b->end = true;
+			if (read(b->sigfd, &si, sizeof si) != (ssize_t)sizeof si)
+				continue;
+			if (si.ssi_signo == SIGCHLD)
+				children_reap(b);
+			else
+				fore_stop(b);
 		} else if ((s = server_by_pidfd(b, events[i].data.fd)) != NULL) {
 			server_died(b, s);
 		}

@@ -134,11 +134,19 @@ put_tag(char *to, const struct tm *tm, int ms)
 }
 
 static bool
-echo_wanted(void)
+debug_wanted(void)
 {
 	const char *debug = getenv("ULOGDEBUG");
 
 	return debug != NULL && (*debug == '1' || *debug == 'y');
+}
+
+static bool
+echo_wanted(void)
+{
+	const char *also = getenv("ULOGSTDERR");
+
+	return debug_wanted() || (also != NULL && *also == 'y');
 }
 
 static int	/* bytes written, or -1 */
@@ -245,7 +253,7 @@ ulog_debug(const char *fmt, ...)
 {
 	va_list ap;
 
-	if (!echo_wanted())
+	if (!debug_wanted())
 		return;
 	va_start(ap, fmt);
 	ulog_v(fmt, ap);

@@ -5,7 +5,7 @@
  *
  * appended to <prefix>.mmddyy.  The prefix is, in this order: environment ULOGPFX, ulog_prefix(), "ULOG"; it is fixed
  * at the first line.  The first line of a process names date and version.  ULOGMILLISEC=Y adds milliseconds;
- * ULOGDEBUG beginning with 1 or y copies lines to stderr (and lets ulog_debug() lines through).
+ * ULOGDEBUG beginning with 1 or y copies lines to stderr (and lets ulog_debug() lines through); ULOGSTDERR=y copies them alone.
  *
  * Texts of ours begin  CATALOG_CAT:number: LEVEL:  e.g. "QM_CAT:1105: ERROR: ...".
  * One line an operator can act on: who, which queue, what, why.

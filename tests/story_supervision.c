@@ -1,7 +1,12 @@
 /*
  * story_supervision - BBL looks after the servers, and the servers after BBL.
  */
+#include <limits.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "given.h"
@@ -53,12 +58,6 @@ echo_answers(void *unused)
 {
 	(void)unused;
 	return call("ECHO", "hello") == 0;
-}
-
-static bool
-server_1_runs(void *g)
-{
-	return given_pid_as(g, 1, 1) != 0;
 }
 
 static bool
@@ -119,12 +118,6 @@ let_exist(const struct given *g, const char *file)
 	given_write(g, file, "%s", "now\n");
 }
 
-static void
-take_away(const struct given *g, const char *file)
-{
-	free(given_ok(g, NULL, "rm -f %s", file));
-}
-
 /* --- BBL and servers die together --- */
 
 /* The new BBL has taken the server in, which has not spoken to it yet, when it dies. */
@@ -157,13 +150,321 @@ a_server_that_dies_before_it_greets_the_new_bbl_is_restarted(void)
 	given_done(g);
 }
 
+/* --- RESTART, MAXGEN, GRACE, RCMD --- */
+
+static void
+maxgen_less_one_restarts_within_grace(void)
+{
+	struct given *g = given_servers("RESTART=Y MAXGEN=3 GRACE=600", NULL, NULL, NULL);
+
+	for (int i = 0; i < 2; i++) {
+		pid_t old = given_pid_as(g, 1, 1);
+
+		kill(old, SIGKILL);
+		CU_ASSERT_TRUE_FATAL(wait_server_changes(g, 1, old, 20));
+		CU_ASSERT_TRUE(wait_logged(g, "runs again", i + 1, 20));
+	}
+	kill(given_pid_as(g, 1, 1), SIGKILL);
+	CU_ASSERT_TRUE(wait_logged(g, "not restarted: MAXGEN=3 allows 2 restarts within GRACE=600 seconds", 1, 20));
+	CU_ASSERT_TRUE(server_1_is_gone(g));
+	CU_ASSERT_EQUAL(call("ECHO", "x"), TPENOENT);
+	given_done(g);
+}
+
+static bool
+it_is_later(void *when)
+{
+	return now_s() > *(double *)when;
+}
+
+/* One restart each two seconds, whichever BBL counts. */
+static void
+after_grace_the_count_begins_anew(void)
+{
+	struct given *g = given_servers("RESTART=Y MAXGEN=2 GRACE=2", "server SRVGRP=APP SRVID=2 RESTART=N\n", NULL, NULL);
+	pid_t old, bbl = given_pid(g, "BBL", 0);
+
+	for (int i = 0; i < 2; i++) {
+		double later = now_s() + 2.2;
+
+		old = given_pid_as(g, 1, 1);
+		kill(old, SIGKILL);
+		CU_ASSERT_TRUE_FATAL(wait_server_changes(g, 1, old, 20));
+		CU_ASSERT_TRUE(wait_logged(g, "runs again", i + 1, 20));
+		if (i == 0) {
+			given_kill(g, "BBL", SIGKILL);
+			CU_ASSERT_TRUE_FATAL(wait_pid_changes(g, "BBL", bbl, 20));
+			CU_ASSERT_TRUE(wait_logged(g, "CMDTUX_CAT:1695", 1, 20));
+		}
+		CU_ASSERT_TRUE(wait_until(it_is_later, &(double){ later }, 20));
+	}
+	given_done(g);
+}
+
+static void
+a_new_bbl_knows_how_often_a_server_was_restarted(void)
+{
+	struct given *g = given_servers("RESTART=Y MAXGEN=2 GRACE=600", "server SRVGRP=APP SRVID=2 RESTART=N\n", NULL, NULL);
+	pid_t old = given_pid_as(g, 1, 1), bbl = given_pid(g, "BBL", 0);
+
+	kill(old, SIGKILL);
+	CU_ASSERT_TRUE_FATAL(wait_server_changes(g, 1, old, 20));
+	CU_ASSERT_TRUE(wait_logged(g, "runs again", 1, 20));
+	given_kill(g, "BBL", SIGKILL);
+	CU_ASSERT_TRUE_FATAL(wait_pid_changes(g, "BBL", bbl, 20));
+	CU_ASSERT_TRUE(wait_logged(g, "CMDTUX_CAT:1695", 1, 20));
+	kill(given_pid_as(g, 1, 1), SIGKILL);
+	CU_ASSERT_TRUE(wait_logged(g, "MAXGEN=2 allows 1 restarts", 1, 20));
+	CU_ASSERT_TRUE(server_1_is_gone(g));
+	given_done(g);
+}
+
+static bool
+rcmd_has_run(void *g)
+{
+	return given_exists(g, "rcmd.env");
+}
+
+/* What RCMD does takes as long as it likes: the server is there meanwhile. */
+static void
+rcmd_runs_beside_the_restart_with_the_servers_environment(void)
+{
+	char params[PATH_MAX + 400];
+	struct given *g = given_directory();
+	char *env;
+	pid_t old;
+
+	snprintf(params, sizeof params, FOR_EVER " ENVFILE=\"%s/srv.env\" "
+	    "RCMD=\"env >rcmd.new; mv rcmd.new rcmd.env; while test ! -f enough; do sleep 0.05; done; touch rcmd.ended\"", given_dir(g));
+	given_write(g, "srv.env", "%s", "WHOSE=the servers\n");
+	given_system_in(g, &(struct given_conf){ .no_queue_group = true, .server_source = source, .server_services = "-s ECHO,FATE",
+	    .server_params = params });
+	CU_ASSERT_FALSE(given_exists(g, "rcmd.env"));
+	old = given_pid_as(g, 1, 1);
+	kill(old, SIGKILL);
+	CU_ASSERT_TRUE_FATAL(wait_server_changes(g, 1, old, 20));
+	CU_ASSERT_TRUE(wait_until(echo_answers, NULL, 20));
+	CU_ASSERT_TRUE(wait_until(rcmd_has_run, g, 20));
+	CU_ASSERT_FALSE(given_exists(g, "rcmd.ended"));
+	env = given_read(g, "rcmd.env");
+	CU_ASSERT_TRUE(has(env, "WHOSE=the servers\n"));
+	CU_ASSERT_TRUE(has(env, "TUXCONFIG="));
+	free(env);
+	let_exist(g, "enough");
+	for (double end = now_s() + 20; !given_exists(g, "rcmd.ended") && now_s() < end;)
+		nap_ms(20);
+	CU_ASSERT_TRUE(given_exists(g, "rcmd.ended"));
+	given_done(g);
+}
+
+/* Callers wait while it is tried again and again, in growing distances. */
+static void
+a_server_that_dies_in_its_initialisation_is_tried_again_and_its_callers_wait(void)
+{
+	struct given *g = given_servers(FOR_EVER, NULL, NULL, NULL);
+
+	tpterm();
+	let_exist(g, "die_in_init");
+	given_kill(g, "server", SIGKILL);
+	free(given_ok(g, NULL, "(while ! grep -q 'restarted in 400 ms' ULOG.*; do sleep 0.05; done; rm die_in_init) >/dev/null 2>&1 &"));
+	CU_ASSERT_EQUAL(call("ECHO", "x"), 0);
+	CU_ASSERT_TRUE(given_logged(g, "restarted in 400 ms"));
+	CU_ASSERT_TRUE(lines_in(g, "starts") >= 4);
+	given_done(g);
+}
+
+static void
+tpexit_ends_the_server_and_restart_brings_it_back(void)
+{
+	struct given *g = given_servers("RESTART=Y MAXGEN=2 GRACE=600", NULL, NULL, NULL);
+	pid_t old = given_pid_as(g, 1, 1);
+
+	CU_ASSERT_EQUAL(call("FATE", "exit"), TPESVCFAIL);
+	CU_ASSERT_TRUE_FATAL(wait_server_changes(g, 1, old, 20));
+	CU_ASSERT_TRUE(wait_until(echo_answers, NULL, 20));
+	CU_ASSERT_EQUAL(call("FATE", "exit"), TPESVCFAIL);
+	CU_ASSERT_TRUE(wait_until(server_1_is_gone, g, 20));
+	CU_ASSERT_TRUE(wait_logged(g, "not restarted", 1, 20));
+	CU_ASSERT_EQUAL(lines_in(g, "starts"), 2);
+	given_done(g);
+}
+
+/* --- SANITYSCAN --- */
+
+#define SCAN "SCANUNIT\t2\nSANITYSCAN\t1\nBLOCKTIME\t8\n"	/* three seconds: no less is taken for a sign */
+
+static void
+a_process_that_hangs_is_killed_and_restarted_a_busy_one_is_not(void)
+{
+	struct given *g = given_servers(FOR_EVER, "server SRVGRP=APP SRVID=2 " FOR_EVER " CLOPT=\"-s ONLY2:FATE\"\n", SCAN, NULL);
+	pid_t hangs = given_pid_as(g, 1, 1), busy = given_pid_as(g, 1, 2);
+	char *data = tpalloc("STRING", NULL, 20);
+	long len;
+	int cd;
+
+	snprintf(data, 20, "work");
+	cd = tpacall("ONLY2", data, 0, TPNOTIME);
+	CU_ASSERT_TRUE_FATAL(cd > 0);
+	for (double end = now_s() + 20; lines_in(g, "fates") == 0 && now_s() < end;)
+		nap_ms(10);
+	kill(hangs, SIGSTOP);
+	CU_ASSERT_TRUE_FATAL(wait_server_changes(g, 1, hangs, 30));
+	CU_ASSERT_TRUE(given_logged(g, "CMDTUX_CAT:1740"));
+	CU_ASSERT_TRUE(given_logged(g, "and was killed; restarted"));
+	CU_ASSERT_TRUE(wait_until(echo_answers, NULL, 20));
+	CU_ASSERT_EQUAL(given_pid_as(g, 1, 2), busy);
+	let_exist(g, "enough");
+	CU_ASSERT_EQUAL(tpgetrply(&cd, &data, &len, TPNOTIME), 0);
+	tpfree(data);
+	given_done(g);
+}
+
+static void
+with_restart_n_one_that_hangs_is_not_offered_until_it_lives(void)
+{
+	struct given *g = given_servers("RESTART=N", "server SRVGRP=APP SRVID=2 " FOR_EVER " CLOPT=\"-s ONLY2:FATE\"\n", SCAN, NULL);
+	pid_t hangs = given_pid_as(g, 1, 1), other = given_pid_as(g, 1, 2);
+	char *out;
+
+	tpterm();
+	kill(hangs, SIGSTOP);
+	CU_ASSERT_TRUE_FATAL(wait_logged(g, "CMDTUX_CAT:1741", 1, 30));
+	CU_ASSERT_EQUAL(call("ECHO", "x"), TPENOENT);
+	out = given_ok(g, "psc\nq\n", "tmadmin");
+	CU_ASSERT_TRUE(has(out, "ECHO") && has(out, "UNAVAIL"));
+	free(out);
+	kill(other, SIGSTOP);			/* when this one is killed, the first one could have been told of twice */
+	CU_ASSERT_TRUE(wait_server_changes(g, 2, other, 30));
+	CU_ASSERT_FALSE(wait_logged(g, "CMDTUX_CAT:1741", 2, 0));
+	CU_ASSERT_EQUAL(given_pid_as(g, 1, 1), hangs);
+	kill(hangs, SIGCONT);
+	CU_ASSERT_TRUE(wait_logged(g, "CMDTUX_CAT:1742", 1, 20));
+	CU_ASSERT_EQUAL(call("ECHO", "x"), 0);
+	given_done(g);
+}
+
+static void
+one_that_is_traced_is_left_alone(void)
+{
+	struct given *g = given_servers(FOR_EVER, NULL, SCAN, NULL);
+	pid_t pid = given_pid_as(g, 1, 1);
+
+	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) != 0 || ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) != 0) {
+		printf("(ptrace is not allowed) ");
+		given_done(g);
+		return;
+	}
+	kill(pid, SIGSTOP);			/* its other threads too */
+	CU_ASSERT_TRUE(wait_logged(g, "CMDTUX_CAT:1743", 1, 30));
+	CU_ASSERT_EQUAL(given_pid_as(g, 1, 1), pid);
+	kill(pid, SIGCONT);
+	waitpid(pid, NULL, __WALL);
+	ptrace(PTRACE_DETACH, pid, NULL, NULL);
+	kill(pid, SIGCONT);
+	CU_ASSERT_TRUE(wait_until(echo_answers, NULL, 20));
+	CU_ASSERT_EQUAL(given_pid_as(g, 1, 1), pid);
+	CU_ASSERT_FALSE(given_logged(g, "CMDTUX_CAT:1740"));
+	given_done(g);
+}
+
+static bool
+can_put(void *queue)
+{
+	TPQCTL ctl = { .flags = TPNOFLAGS };
+
+	return tpenqueue("QSPACE", queue, &ctl, NULL, 0, 0) != -1;
+}
+
+static void
+when_the_queue_manager_hangs_the_other_takes_over(void)
+{
+	struct given *g = given_system(&(struct given_conf){ .queues = "qcreate ORDERS fifo none 2 30 80% 0% \"\"\n", .resources = SCAN,
+	    .tmqueue = "MIN=2 MAX=2 " FOR_EVER " CLOPT=\"-s QSPACE:TMQUEUE -- -t 30\"" });
+	pid_t first = given_pid_as(g, 2, 1);
+	char *text;
+
+	put("ORDERS", "one");
+	kill(first, SIGSTOP);
+	CU_ASSERT_TRUE(wait_until(can_put, "ORDERS", 40));
+	CU_ASSERT_TRUE(given_logged(g, "CMDTUX_CAT:1740"));
+	text = take("ORDERS");
+	CU_ASSERT_PTR_NOT_NULL(text);
+	if (text != NULL)
+		CU_ASSERT_STRING_EQUAL(text, "one");
+	free(text);
+	given_done(g);
+}
+
+/* --- what psr and psc show --- */
+
+static char *
+psc_line(const struct given *g, const char *service)	/* of server 1; malloc'ed, NULL: not shown */
+{
+	char *out = given_ok(g, "psc\nq\n", "tmadmin"), *line = strstr(out, service), *copy;
+
+	copy = line != NULL ? strndup(line, strcspn(line, "\n")) : NULL;
+	free(out);
+	return copy;
+}
+
+static bool
+more_is_shown(void *g)
+{
+	char *line = psc_line(g, "MORE ");
+	bool is = line != NULL;
+
+	free(line);
+	return is;
+}
+
+static bool
+echo_was_done_3_times(void *g)
+{
+	char *line = psc_line(g, "ECHO "), *status = line != NULL ? strstr(line, " AVAIL") : NULL;
+	bool is = status != NULL && status > line && status[-1] == '3';
+
+	free(line);
+	return is;
+}
+
+static void
+after_its_restart_bbl_shows_what_is_offered_now_and_what_was_done(void)
+{
+	struct given *g = given_servers(FOR_EVER, NULL, NULL, NULL);
+	pid_t bbl = given_pid(g, "BBL", 0);
+
+	for (int i = 0; i < 3; i++)
+		CU_ASSERT_EQUAL(call("ECHO", "x"), 0);
+	CU_ASSERT_EQUAL(call("FATE", "offer"), 0);
+	CU_ASSERT_TRUE(more_is_shown(g));
+	CU_ASSERT_TRUE(echo_was_done_3_times(g));
+	given_kill(g, "BBL", SIGKILL);
+	CU_ASSERT_EQUAL(call("FATE", "take"), 0);	/* while nobody is there to be told */
+	CU_ASSERT_TRUE_FATAL(wait_pid_changes(g, "BBL", bbl, 20));
+	CU_ASSERT_TRUE(wait_until(echo_was_done_3_times, g, 20));
+	CU_ASSERT_FALSE(more_is_shown(g));
+	CU_ASSERT_EQUAL(call("FATE", "offer"), 0);
+	CU_ASSERT_TRUE(more_is_shown(g));
+	given_done(g);
+}
+
 int
 main(void)
 {
 	static const struct unit_test tests[] = {
 		UNIT(a_server_that_dies_before_it_greets_the_new_bbl_is_restarted),
+		UNIT(maxgen_less_one_restarts_within_grace),
+		UNIT(after_grace_the_count_begins_anew),
+		UNIT(a_new_bbl_knows_how_often_a_server_was_restarted),
+		UNIT(rcmd_runs_beside_the_restart_with_the_servers_environment),
+		UNIT(a_server_that_dies_in_its_initialisation_is_tried_again_and_its_callers_wait),
+		UNIT(tpexit_ends_the_server_and_restart_brings_it_back),
+		UNIT(a_process_that_hangs_is_killed_and_restarted_a_busy_one_is_not),
+		UNIT(with_restart_n_one_that_hangs_is_not_offered_until_it_lives),
+		UNIT(one_that_is_traced_is_left_alone),
+		UNIT(when_the_queue_manager_hangs_the_other_takes_over),
+		UNIT(after_its_restart_bbl_shows_what_is_offered_now_and_what_was_done),
 	};
 
-	(void)server_1_runs; (void)server_1_is_gone; (void)lines_in; (void)let_exist; (void)take_away;
 	return unit_run("supervision", tests, UNIT_COUNT(tests));
 }
