@@ -49,8 +49,12 @@ signals_install(void)
 static int
 file_open(const char *path, FILE *as)
 {
-	if (path == NULL || freopen(path, "a", as) != NULL)
+	if (path == NULL)
 		return 0;
+	if (freopen(path, "a", as) != NULL) {
+		setvbuf(as, NULL, as == stderr ? _IONBF : _IOLBF, 0);	/* which stderr was, and is no more */
+		return 0;
+	}
 	ulog("LIBTUX_CAT:5090: ERROR: cannot open %s: %m", path);
 	return -1;
 }
@@ -139,18 +143,27 @@ agent_start(const char *endpoint)
 	return -1;
 }
 
-int
-svr_attach(int argc, char **argv, bool calls)
+static int
+options_read(int argc, char **argv)
 {
 	const char *slash = strrchr(argv[0], '/');
-	char endpoint[CONN_ENDPOINT] = "";
-	int64_t cltid[4];
 
+	if (svr.opt.argv != NULL)
+		return 0;
 	snprintf(svr.program, sizeof svr.program, "%s", slash == NULL ? argv[0] : slash + 1);
 	ulog_program(svr.program);
 	if (proc_name == NULL)
 		proc_name = svr.program;
-	if (svropts_parse(argc, argv, &svr.opt) != 0)
+	return svropts_parse(argc, argv, &svr.opt);
+}
+
+int
+svr_attach(int argc, char **argv, bool calls)
+{
+	char endpoint[CONN_ENDPOINT] = "";
+	int64_t cltid[4];
+
+	if (options_read(argc, argv) != 0)
 		return -1;
 	if (svr.opt.ulogpfx != NULL)
 		ulog_prefix(svr.opt.ulogpfx);
@@ -451,6 +464,13 @@ serve(void)
 		wait_for_work(LINK_FOREVER, -1);
 }
 
+static void	/* -v: what was built in, as -s @file takes it */
+services_print(const struct tmsvc *s)
+{
+	for (; s != NULL && s->call != NULL; s++)
+		printf("%s:%s\n", s->name != NULL ? s->name : "", s->function);
+}
+
 int
 _tmstartserver(int argc, char **argv, struct tmserver *server)
 {
@@ -459,6 +479,12 @@ _tmstartserver(int argc, char **argv, struct tmserver *server)
 	if (own_program() != NULL)
 		return own_run(argc, argv, server);
 	svr.built = server;
+	if (options_read(argc, argv) != 0)
+		return 1;
+	if (svr.opt.list) {
+		services_print(server->services);
+		return 0;
+	}
 	if (svr_attach(argc, argv, true) != 0) {
 		svr_detach(1);
 		return 1;

@@ -20,7 +20,8 @@ struct svropts {
 	struct { char name[WIRE_NAME], function[WIRE_NAME]; } *services;
 	const char *outfile, *errfile;
 	bool report;			/* -r: a line on stderr for each request done */
-	bool lock, hangup;		/* -l t; -h */
+	bool lock, hangup;		/* -l t, d or p; -h */
+	bool list;			/* -v: print what was built in, and end */
 	int nice;
 	int argc;			/* the server's own: program name, and what follows -- */
 	char **argv;

@@ -44,7 +44,14 @@ services_add(struct svropts *o, const char *list)
 	return 0;
 }
 
-/* @file: lists, separated by white space */
+static void
+line_skip(FILE *in)
+{
+	for (int c = fgetc(in); c != EOF && c != '\n';)
+		c = fgetc(in);
+}
+
+/* @file: lists, separated by white space; # begins a remark */
 static int
 services_from_file(struct svropts *o, const char *path)
 {
@@ -57,9 +64,34 @@ services_from_file(struct svropts *o, const char *path)
 		return -1;
 	}
 	while (rc == 0 && fscanf(in, "%1023s", word) == 1)
-		rc = services_add(o, word);
+		if (*word == '#')
+			line_skip(in);
+		else
+			rc = services_add(o, word);
 	fclose(in);
 	return rc;
+}
+
+/* Values that are none are no reason not to start. */
+static void
+nice_set(struct svropts *o, const char *value)
+{
+	char *end;
+	long v = strtol(value, &end, 10);
+
+	if (end == value || *end != '\0' || v < -100 || v > 100)
+		ulog("LIBTUX_CAT:5255: WARN: server options: -n %s: not a change of priority; it is ignored", value);
+	else
+		o->nice = (int)v;
+}
+
+static void
+lock_set(struct svropts *o, const char *value)
+{
+	if (strcmp(value, "t") == 0 || strcmp(value, "d") == 0 || strcmp(value, "p") == 0)
+		o->lock = true;
+	else
+		ulog("LIBTUX_CAT:5256: WARN: server options: -l %s: t, d and p can be locked; it is ignored", value);
 }
 
 static int
@@ -84,10 +116,13 @@ option(struct svropts *o, char letter, char *value)
 		o->hangup = true;
 		return 0;
 	case 'l':
-		o->lock = true;
+		lock_set(o, value);
 		return 0;
 	case 'n':
-		o->nice = (int)strtol(value, NULL, 10);
+		nice_set(o, value);
+		return 0;
+	case 'v':
+		o->list = true;
 		return 0;
 	case 'g':
 		o->grpno = strtol(value, NULL, 10);
@@ -101,7 +136,7 @@ option(struct svropts *o, char letter, char *value)
 	case 'U':
 		o->ulogpfx = value;
 		return 0;
-	case 'C': case 'm': case 'p': case 't': case 'v': case 'P': case 'S': case 'R': case 'G':
+	case 'C': case 'm': case 'p': case 't': case 'P': case 'S': case 'R': case 'G':
 		return 0;		/* accepted; nothing to do for us */
 	default:
 		return -1;

@@ -50,8 +50,12 @@ files_raise(void)
 static int
 redirect(const char *file, FILE *stream)
 {
-	if (file == NULL || freopen(file, "a", stream) != NULL)
+	if (file == NULL)
 		return 0;
+	if (freopen(file, "a", stream) != NULL) {
+		setvbuf(stream, NULL, stream == stderr ? _IONBF : _IOLBF, 0);	/* which stderr was, and is no more */
+		return 0;
+	}
 	ulog("QM_CAT:1620: ERROR: TMQUEUE: cannot open %s for the server's output: %s", file, strerror(errno));
 	return -1;
 }
