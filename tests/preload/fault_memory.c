@@ -1,0 +1,50 @@
+/*
+ * Loaded into TMQFORWARD with LD_PRELOAD: what FAULT_MEMORY names fails.  malloc: a typed buffer, known by its size; pthread_create:
+ * the third thread.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int
+fails(const char *what)
+{
+	const char *which = getenv("FAULT_MEMORY");
+
+	return which != NULL && strcmp(which, what) == 0 && strcmp(program_invocation_short_name, "TMQFORWARD") == 0;
+}
+
+void *
+malloc(size_t n)
+{
+	static void *(*real)(size_t);
+
+	if (n > 4096 && n < 4200 && fails("malloc")) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	if (real == NULL) {
+		void *p = dlsym(RTLD_NEXT, "malloc");
+
+		memcpy(&real, &p, sizeof real);
+	}
+	return real(n);
+}
+
+int
+pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+{
+	static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	static int n;
+
+	if (fails("pthread_create") && ++n == 3)
+		return EAGAIN;
+	if (real == NULL) {
+		void *p = dlsym(RTLD_NEXT, "pthread_create");
+
+		memcpy(&real, &p, sizeof real);
+	}
+	return real(thread, attr, run, arg);
+}
