@@ -386,34 +386,68 @@ groups_that_it_does_not_boot_in(void)
 	}
 }
 
+/* A system whose TMQFORWARD is loaded with a library that makes something fail; NULL: there is none. */
+static struct given *
+given_faults(char *preload, size_t size)
+{
+	char *slash, line[PATH_MAX];
+	struct given *g;
+
+	if (!failing_writes_are_there(preload, size)) {
+		printf("(not with a sanitizer) ");
+		return NULL;
+	}
+	if ((slash = strrchr(preload, '/')) != NULL)
+		snprintf(slash, size - (size_t)(slash - preload), "/fault_forward.so");
+	g = given_directory();
+	snprintf(line, sizeof line, "TMQFORWARD SRVGRP=QUE1 SRVID=5 CLOPT=\"-- -q WORK -w 5\" ENVFILE=\"%s/envfile\"\n", given_dir(g));
+	return given_system_in(g, &(struct given_conf){ .queues = "qcreate WORK fifo none 1 0 100% 0% \"\"\n" Q("ANSWER"), .servers = line,
+	    .server_source = given_doer, .server_services = "-s WORK:DO", .not_booted = true });
+}
+
 /* No memory for its buffers (1600), no threads (1601): it does not boot, and says so. */
 static void
 without_memory_it_does_not_boot(void)
 {
 	static const struct { const char *what, *line; } wants[] = { { "malloc", "QM_CAT:1600: ERROR" }, { "pthread_create", "QM_CAT:1601: ERROR" } };
-	char preload[PATH_MAX], *slash, line[PATH_MAX];
-	struct given *g;
+	char preload[PATH_MAX];
+	struct given *g = given_faults(preload, sizeof preload);
 
-	if (!failing_writes_are_there(preload, sizeof preload)) {
-		printf("(not with a sanitizer) ");
-		return;
-	}
-	CU_ASSERT_PTR_NOT_NULL_FATAL(slash = strrchr(preload, '/'));
-	snprintf(slash, sizeof preload - (size_t)(slash - preload), "/fault_memory.so");
-	g = given_directory();
-	snprintf(line, sizeof line, "TMQFORWARD SRVGRP=QUE1 SRVID=5 CLOPT=\"-- -q WORK -w 5\" ENVFILE=\"%s/envfile\"\n", given_dir(g));
-	given_system_in(g, &(struct given_conf){ .queues = Q("WORK"), .servers = line, .not_booted = true });
-	for (size_t i = 0; i < 2; i++) {
-		given_write(g, "envfile", "FAULT_MEMORY=%s\nLD_PRELOAD=%s\n", wants[i].what, preload);
-		{
-			struct ran r = given_run(g, NULL, "tmboot -y");
+	for (size_t i = 0; g != NULL && i < 2; i++) {
+		struct ran r;
 
-			CU_ASSERT_TRUE(given_logged(g, wants[i].line));
-			CU_ASSERT_EQUAL(given_count(g, "TMQFORWARD"), 0);
-			ran_free(&r);
-		}
+		given_write(g, "envfile", "FAULT_FORWARD=%s\nLD_PRELOAD=%s\n", wants[i].what, preload);
+		r = given_run(g, NULL, "tmboot -y");
+		CU_ASSERT_TRUE(given_logged(g, wants[i].line));
+		CU_ASSERT_EQUAL(given_count(g, "TMQFORWARD"), 0);
+		ran_free(&r);
 	}
-	given_done(g);
+	if (g != NULL)
+		given_done(g);
+}
+
+/* A message (2079), or an answer (2080), that cannot be decoded is a failure that counts. */
+static void
+what_cannot_be_decoded_ends_on_the_error_queue(void)
+{
+	static const struct { const char *what, *line; int calls; } wants[] = { { "dequeue", "QM_CAT:2079: ERROR", 0 }, { "call", "QM_CAT:2080: ERROR", 2 } };
+	char preload[PATH_MAX];
+	struct given *g = given_faults(preload, sizeof preload);
+
+	for (size_t i = 0; g != NULL && i < 2; i++) {
+		given_write(g, "envfile", "FAULT_FORWARD=%s\nLD_PRELOAD=%s\n", wants[i].what, preload);
+		free(given_ok(g, NULL, "tmboot -y"));
+		ask("WORK", "r", "note called");
+		CU_ASSERT_TRUE(comes_to(g, "ERRQ", 1));
+		CU_ASSERT_TRUE(given_logged(g, wants[i].line));
+		CU_ASSERT_TRUE(shown(g, "ERRQ", "failed deliveries: 2\n") && shown(g, "ERRQ", "tperrno: TPEOTYPE (18)\n"));
+		CU_ASSERT_TRUE(next_is("ERRQ", "r"));
+		CU_ASSERT_EQUAL(depth(g, "WORK") + depth(g, "ANSWER"), 0);
+		CU_ASSERT_EQUAL(notes_of(g, "called"), wants[i].calls);
+		free(given_ok(g, NULL, "tmshutdown -y -s TMQFORWARD"));
+	}
+	if (g != NULL)
+		given_done(g);
 }
 
 int
@@ -425,6 +459,7 @@ main(void)
 		UNIT(a_queue_that_is_not_there_yet), UNIT(d_and_the_last_retry), UNIT(d_and_a_missing_failure_queue),
 		UNIT(without_an_error_queue_the_last_failure_deletes), UNIT(with_n_a_commit_that_fails_calls_again),
 		UNIT(commit_returns_as_cmtret_says), UNIT(groups_that_it_does_not_boot_in), UNIT(without_memory_it_does_not_boot),
+		UNIT(what_cannot_be_decoded_ends_on_the_error_queue),
 	};
 
 	return unit_run("forwarding, row by row", tests, UNIT_COUNT(tests));

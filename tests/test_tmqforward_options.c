@@ -77,6 +77,65 @@ bad_numbers_warn_and_leave_the_default(void)
 }
 
 static void
+several_at_a_time(void)
+{
+	CU_ASSERT_EQUAL(PARSE("-q", "X"), 0);
+	CU_ASSERT_EQUAL(o.workers, 1);
+	CU_ASSERT_FALSE(o.ordered || o.burn);
+	CU_ASSERT_EQUAL(PARSE("-q", "X", "-w8", "-or"), 0);
+	CU_ASSERT_EQUAL(o.workers, 8);
+	CU_ASSERT_TRUE(o.ordered && o.burn);
+	CU_ASSERT_EQUAL(PARSE("-q", "X", "-o"), 0);
+	CU_ASSERT_FALSE(o.ordered);		/* one at a time is in order */
+	CU_ASSERT_EQUAL(PARSE("-q", "X", "-w", "128"), 0);
+	CU_ASSERT_EQUAL(o.workers, 128);
+	CU_ASSERT_EQUAL(o.n_warnings, 0);
+	for (int i = 0; i < 4; i++) {
+		char *wrong[] = { "TMQFORWARD", "-q", "X", "-w", (char *[]){ "many", "0", "129", "-1" }[i], NULL };
+
+		CU_ASSERT_EQUAL(parse(wrong), 0);
+		CU_ASSERT_EQUAL(o.workers, 1);
+		CU_ASSERT_EQUAL_FATAL(o.n_warnings, 1);
+		CU_ASSERT_PTR_NOT_NULL(strstr(o.warning[0], ":1680: WARN: -w"));
+	}
+}
+
+static void
+names_and_how_many(void)
+{
+	char name[130], *list = calloc(257, 3);
+
+	memset(name, 'n', 128);
+	name[128] = '\0';
+	CU_ASSERT_EQUAL(PARSE("-q", name), -1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(why, "127"));
+	name[127] = '\0';
+	CU_ASSERT_EQUAL(PARSE("-q", name), 0);
+	CU_ASSERT_STRING_EQUAL(o.queue[0], name);
+	for (int i = 0; i < 256; i++)
+		memcpy(list + strlen(list), "q,", 2);
+	CU_ASSERT_EQUAL(PARSE("-q", list), 0);
+	CU_ASSERT_EQUAL(o.n_queues, 256);
+	CU_ASSERT_EQUAL(PARSE("-q", list, "-q", "more"), -1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(why, "256"));
+	free(list);
+}
+
+static void	/* -b and -f too; an option that is not known is left out */
+other_options_warn(void)
+{
+	CU_ASSERT_EQUAL(PARSE("-q", "X", "-f", "soon", "-b", "late", "-z", "-i", "-5", "-t", "-1"), 0);
+	CU_ASSERT_EQUAL_FATAL(o.n_warnings, 5);
+	CU_ASSERT_PTR_NOT_NULL(strstr(o.warning[0], ":1622: WARN: -f"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(o.warning[1], ":1622: WARN: -b"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(o.warning[2], ":1622: WARN: unknown option -z"));
+	CU_ASSERT_TRUE(o.noreply);
+	CU_ASSERT_EQUAL(o.pause_s, 0);
+	CU_ASSERT_EQUAL(o.trantime_s, 60);
+	CU_ASSERT_EQUAL(o.idle_s, 30);
+}
+
+static void
 queues_are_required(void)
 {
 	CU_ASSERT_EQUAL(PARSE("-i", "2"), -1);
@@ -100,7 +159,7 @@ main(void)
 {
 	static const struct unit_test tests[] = {
 		UNIT(defaults_are_the_documented_ones), UNIT(forms_of_the_field), UNIT(bad_numbers_warn_and_leave_the_default),
-		UNIT(queues_are_required), UNIT(services_are_found_before_the_dashes_alone),
+		UNIT(several_at_a_time), UNIT(names_and_how_many), UNIT(other_options_warn), UNIT(queues_are_required), UNIT(services_are_found_before_the_dashes_alone),
 	};
 
 	return unit_run("TMQFORWARD options", tests, UNIT_COUNT(tests));

@@ -42,7 +42,7 @@ PRELOADS := $(patsubst tests/preload/%.c,$(B)/tests/%.so,$(wildcard tests/preloa
 $(B)/tests/%.so: tests/preload/%.c tests/given_control.h
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(ALL_CFLAGS) -Wno-missing-prototypes -fvisibility=default -shared -fPIC -Itests -o $@ $< -ldl
+	$(Q)$(CC) $(ALL_CFLAGS) -Wno-missing-prototypes -fvisibility=default -shared -fPIC -Itests -Ilibatmiq/include -o $@ $< -ldl
 
 # Fuzz targets may use every reader: they link all that has one.
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))

@@ -108,6 +108,7 @@ enum { CALL_FLAGS = TPNOTIME | TPSIGRSTRT };	/* the transaction's time is the li
 /* --- pool.c: who takes from which queue when --- */
 
 void pool_run(struct worker *w);
+void pool_stop(struct forwarder *f);	/* all of them are to end */
 void pool_taken(struct worker *w);	/* it has a message: others may look for the next one */
 void pool_sent(struct worker *w);	/* and that is on its way to its service, or will never be; harmless twice */
 void pool_shut(struct worker *w);	/* nobody takes from its queue until pool_open() */

@@ -380,6 +380,15 @@ leave(struct worker *w, enum turn turn)
 		atmiq_server_count(NULL);
 }
 
+static void	/* with the lock */
+end_all(struct forwarder *f)
+{
+	f->over = true;
+	kick(f);
+	while (f->idle != NULL)
+		wake_one(f);
+}
+
 void
 pool_run(struct worker *w)
 {
@@ -401,9 +410,14 @@ pool_run(struct worker *w)
 		else
 			sleep_idle(w);
 	}
-	f->over = true;
-	kick(f);
-	while (f->idle != NULL)
-		wake_one(f);
+	end_all(f);
+	pthread_mutex_unlock(&f->lock);
+}
+
+void
+pool_stop(struct forwarder *f)
+{
+	pthread_mutex_lock(&f->lock);
+	end_all(f);
 	pthread_mutex_unlock(&f->lock);
 }

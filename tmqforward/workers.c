@@ -102,9 +102,7 @@ forward_run(struct forwarder *f)
 void
 forward_stop(struct forwarder *f)
 {
-	pthread_mutex_lock(&f->lock);
-	f->over = true;
-	pthread_mutex_unlock(&f->lock);
+	pool_stop(f);
 	for (; f->n_started > 1; f->n_started--)
 		pthread_join(f->worker[f->n_started - 1].thread, NULL);
 }
