@@ -92,6 +92,12 @@ one_of_two_that_keep_the_order_is_killed(void)
 	forwarders_are_killed(FORWARDER_AS(5, "-q WORK -w 8 -t 3 -o") FORWARDER_AS(6, "-q WORK -w 8 -t 3 -o"));
 }
 
+static bool
+some_server_runs(void *g)
+{
+	return given_pid(g, "server", 0) > 0;
+}
+
 static void
 the_servers_are_killed(void)
 {
@@ -100,7 +106,8 @@ the_servers_are_killed(void)
 	ask_all();
 	for (int i = 1; i <= 6; i++) {
 		CU_ASSERT_TRUE(noted(g, "done", 15 * i));
-		kill(given_pid(g, "server", 0), SIGKILL);
+		CU_ASSERT_TRUE(wait_until(some_server_runs, g, 20));
+		given_kill(g, "server", SIGKILL);
 	}
 	each_is_done_once(g);
 	given_done(g);
