@@ -41,9 +41,9 @@ has_option(int argc, char **argv, char wanted)
 static char **
 command_line(int *argc, char **argv, const struct tmserver *built)
 {
+	static char **line;		/* as long as the process */
 	bool all = has_option(*argc, argv, 'A'), wanted = all || !has_option(*argc, argv, 's');
 	size_t n = 0, at = 0;
-	char **line;
 	bool ours = true;		/* before -- */
 
 	while (built->services != NULL && built->services[n].call != NULL)

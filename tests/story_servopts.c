@@ -211,7 +211,9 @@ l_locks_the_server_in_memory(void)
 	CU_ASSERT_TRUE(boots("23"));
 	CU_ASSERT_STRING_EQUAL(says("LOCKED"), "one");
 	locked = status_of(given_pid_as(g, 1, 23), "VmLck");
+#ifndef TEST_SANFLAGS	/* which does not let mlockall() through */
 	CU_ASSERT_TRUE(atol(locked) > 0 || given_logged(g, "LIBTUX_CAT:5092"));
+#endif
 	free(locked);
 }
 
