@@ -233,7 +233,8 @@ restart_is_allowed(struct server *s, char *why_not, size_t size)
 static void
 server_bury_or_restart(struct bbl *b, struct server *s, const char *how)
 {
-	bool steady = s->state == SERVER_READY && clock_mono_us() - s->since_us >= STEADY_US;
+	/* One that an earlier BBL started was ready before that one died: nothing is known against it. */
+	bool steady = s->was_ready || (s->state == SERVER_READY && clock_mono_us() - s->since_us >= STEADY_US);
 	char why_not[128];
 
 	descriptors_close(b, s);

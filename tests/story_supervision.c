@@ -448,6 +448,64 @@ after_its_restart_bbl_shows_what_is_offered_now_and_what_was_done(void)
 	given_done(g);
 }
 
+/* --- deaths in any order --- */
+
+static bool
+all_is_well(void *arg)
+{
+	const struct given *g = arg;
+	char *out = given_ok(g, "psr\nq\n", "tmadmin");
+	bool is = given_count(g, "BBL") == 1 && given_count(g, "TMQUEUE") == 1 && given_count(g, "server") == 1 &&
+	    has(out, "BBL ") && has(out, "TMQUEUE ") && has(out, "server ");
+
+	free(out);
+	return is;
+}
+
+static void
+kill_one(const struct given *g, const char *name)
+{
+	pid_t pid = given_pid(g, name, 0);
+
+	if (pid > 0)
+		kill(pid, SIGKILL);
+}
+
+/* One server always lives, so that somebody is there to start BBL.  A client that joins, and one that calls, need not try twice. */
+static void
+bbl_and_servers_may_die_in_any_order(void)
+{
+	static const char *const deaths[][3] = { { "BBL", "TMQUEUE" }, { "TMQUEUE", "BBL" }, { "BBL", "BBL" }, { "BBL", "TMQUEUE", "BBL" },
+		{ "TMQUEUE", "BBL", "TMQUEUE" }, { "TMQUEUE", "TMQUEUE", "BBL" }, { "server", "BBL" }, { "BBL", "server" } };
+	const char *env = getenv("SUPERVISION_ROUNDS");
+	int rounds = env != NULL ? atoi(env) : 8;
+	struct given *g = given_system(&(struct given_conf){ .queues = "qcreate ORDERS fifo none 2 30 80% 0% \"\"\n",
+	    .server_source = source, .server_services = "-s ECHO,FATE", .server_params = FOR_EVER,
+	    .tmqueue = FOR_EVER " CLOPT=\"-s QSPACE:TMQUEUE -- -t 30\"" });
+	unsigned seed = (unsigned)getpid();
+
+	printf("(seed %u) ", seed);
+	for (int i = 0; i < rounds; i++) {
+		const char *const *d = deaths[i % 8];
+
+		tpterm();
+		for (int k = 0; k < 3 && d[k] != NULL; k++) {
+			kill_one(g, d[k]);
+			if (rand_r(&seed) % 3 > 0)
+				nap_ms((int)(rand_r(&seed) % (k == 0 && rand_r(&seed) % 2 ? 1400u : 150u)));
+		}
+		GIVEN_CALL_OK(tpinit(NULL));
+		CU_ASSERT_TRUE(can_put("ORDERS"));
+		CU_ASSERT_EQUAL(call("ECHO", "x"), 0);
+		if (!wait_until(all_is_well, g, 30)) {
+			fprintf(stderr, "round %d (%s, %s, %s) is not got over\n", i, d[0], d[1], d[2] != NULL ? d[2] : "nothing");
+			CU_FAIL_FATAL("something does not come back");
+		}
+	}
+	CU_ASSERT_EQUAL(depth(g, "ORDERS"), rounds);
+	given_done(g);
+}
+
 int
 main(void)
 {
@@ -464,6 +522,7 @@ main(void)
 		UNIT(one_that_is_traced_is_left_alone),
 		UNIT(when_the_queue_manager_hangs_the_other_takes_over),
 		UNIT(after_its_restart_bbl_shows_what_is_offered_now_and_what_was_done),
+		UNIT(bbl_and_servers_may_die_in_any_order),
 	};
 
 	return unit_run("supervision", tests, UNIT_COUNT(tests));
