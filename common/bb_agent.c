@@ -17,7 +17,8 @@
 #define ASK_US 5000000		/* for BBL to answer an order */
 #define END_US 1000000
 
-static _Thread_local struct service *serving;	/* what this thread works for */
+static _Thread_local struct service *serving;	/* what this thread works for, or did last */
+static _Thread_local bool working;
 
 /* --- making and freeing --- */
 
@@ -265,13 +266,37 @@ bb_agent_end(struct bb_agent *a, int status)
 
 /* --- what psr and psc show --- */
 
+static void
+stop_serving(const struct bb_agent *a)
+{
+	if (working && serving->agent == a)
+		atomic_fetch_sub_explicit(&serving->running, 1, memory_order_relaxed);
+	working = false;
+}
+
+/* Of several threads the one that began last, while it works; then any other. */
+struct service *
+agent_current(struct bb_agent *a)
+{
+	struct service *s = atomic_load_explicit(&a->current, memory_order_acquire);
+
+	if (s == NULL || atomic_load(&s->running) > 0)
+		return s;
+	for (s = atomic_load(&a->services); s != NULL && atomic_load(&s->running) == 0; s = atomic_load(&s->next))
+		;
+	return s;
+}
+
 void
 bb_agent_busy(struct bb_agent *a, const char *service)
 {
 	struct service *s = service == NULL ? NULL : serving != NULL && serving->agent == a &&
 	    strcmp(serving->name, service) == 0 ? serving : find_service(a, service);
 
+	stop_serving(a);
 	serving = s;
+	if ((working = s != NULL))
+		atomic_fetch_add_explicit(&s->running, 1, memory_order_relaxed);
 	atomic_store_explicit(&a->current, s, memory_order_release);
 }
 
@@ -282,7 +307,7 @@ bb_agent_idle(struct bb_agent *a, unsigned load)
 		atomic_fetch_add_explicit(&serving->done, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&a->done, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&a->load, load, memory_order_relaxed);
-	atomic_store_explicit(&a->current, NULL, memory_order_relaxed);
+	stop_serving(a);
 }
 
 /* --- the order to stop --- */

@@ -26,6 +26,7 @@ struct service {			/* in a list that only grows, so that it is read without a lo
 	_Atomic(struct service *) next;
 	_Atomic bool offered;
 	_Atomic unsigned long done;
+	_Atomic unsigned running;	/* threads that work for it */
 	struct bb_agent *agent;
 	char name[WIRE_NAME], function[WIRE_NAME];
 };
@@ -59,7 +60,7 @@ struct bb_agent {
 
 	/* read and written by anybody */
 	_Atomic(struct service *) services;
-	_Atomic(struct service *) current;
+	_Atomic(struct service *) current;	/* the last one begun; see agent_current() */
 	_Atomic unsigned long done, load;
 	atomic_bool stopping, quit;
 	_Atomic int64_t suspended_us;
@@ -87,6 +88,7 @@ struct bb_agent {
 
 /* bb_talk.c: one turn of the conversation with BBL: send what is due, take what came, sleep until something is due. */
 void agent_turn(struct bb_agent *a);
+struct service *agent_current(struct bb_agent *a);	/* one that a thread works for; NULL: none does */
 void agent_hang_up(struct bb_agent *a);
 void agent_poke(struct bb_agent *a);
 

@@ -142,7 +142,7 @@ say_register(struct bb_agent *a)
 static void
 say_heartbeat(struct bb_agent *a)
 {
-	struct service *current = atomic_load(&a->current);
+	struct service *current = agent_current(a);
 	unsigned long done = atomic_load(&a->done);
 	struct wire_admin q;
 	struct record *r = begin(a, &q, "heartbeat");
@@ -166,7 +166,7 @@ say_heartbeat(struct bb_agent *a)
 static void	/* when the second is over, or when there is news */
 beat(struct bb_agent *a, int64_t now)
 {
-	bool news = atomic_load(&a->done) != a->told_done || atomic_load(&a->current) != a->told_current;
+	bool news = atomic_load(&a->done) != a->told_done || agent_current(a) != a->told_current;
 
 	a->next_beat_us = now + NEWS_US;
 	if (news || now - a->beat_us >= BEAT_US)

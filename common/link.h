@@ -56,7 +56,7 @@ struct link_server;
 int link_server_open(const char *endpoint, unsigned perm, struct link_server **out);
 /* The next request.  LINK_TIMEOUT when none came by the deadline, or when wake_fd (-1: none) became readable. */
 int link_server_recv(struct link_server *s, struct link_msg *m, int64_t deadline_us, int wake_fd);
-/* Another one that is there already.  After a link_server_recv() that slept: of what woke it, without a further look. */
+/* Another one that is there already: of what link_server_recv() found, which looks again only after requests had to be kept. */
 int link_server_recv_rest(struct link_server *s, struct link_msg *m);
 /* For who lets requests wait after they were received: a held one counts against its sender like one that was not, so that no
  * more is read of a sender than link keeps for it.  Release it before link_msg_done(). */

@@ -369,10 +369,10 @@ next(struct link_server *s, struct link_msg *m)
 	if (s->look_us != LINK_FOREVER)
 		link_listen_look(s, false);
 	link_peers_house(s);
-	if (s->backlog != NULL)
-		backlog_take(s, m);
-	else
+	if ((s->fresh = s->backlog == NULL))
 		rc = link_server_take(s, m);
+	else
+		backlog_take(s, m);
 	leave(s);
 	return rc;
 }
@@ -384,14 +384,12 @@ link_server_recv(struct link_server *s, struct link_msg *m, int64_t deadline_us,
 	int rc;
 
 	link_msg_none(m);
-	s->fresh = false;
 	while ((rc = next(s, m)) == LINK_TIMEOUT) {
 		link_server_asleep(s, true);
 		rc = link_pause(fds, 1, deadline_us, link_server_next_look(s), wake_fd);
 		link_server_asleep(s, false);
 		if (rc != LINK_OK)
 			break;
-		s->fresh = true;
 	}
 	return rc;
 }

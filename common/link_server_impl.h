@@ -49,7 +49,7 @@ struct link_server {
 
 	struct epoll_event events[EVENTS];
 	int n_events, event;	/* seen; the next one to look at */
-	bool fresh;		/* the last look followed a sleep; the receiving thread's own */
+	bool fresh;		/* nothing was kept from before the last look at the connections */
 	struct peer *reading;	/* whose bytes are in input */
 	size_t from, to;
 	struct backlog *backlog, **backlog_end;

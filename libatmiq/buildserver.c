@@ -106,7 +106,7 @@ c_string(FILE *f, const char *s)
 /* The functions are declared with their asm names under names of ours: a service may well be called like a C word or
  * a libc function. */
 static void
-source_write(FILE *f, const struct build_rm *rm)
+source_write(FILE *f, const struct build_rm *rm, bool threads)
 {
 	size_t i;
 
@@ -130,9 +130,11 @@ source_write(FILE *f, const struct build_rm *rm)
 		fprintf(f, ", service_%zu },\n", i);
 	}
 	fprintf(f,
-	    "\t{ NULL, NULL, NULL }\n};\n\nstatic struct tmserver server = { services, &%s, tpsvrinit, tpsvrdone };\n\n"
-	    "int\nmain(int argc, char **argv)\n{\n\treturn _tmstartserver(argc, argv, &server);\n}\n",
-	    rm->swname == NULL ? "tmnull_switch" : rm->swname);
+	    "\t{ NULL, NULL, NULL }\n};\n\nstatic struct tmserver server = { services, &%s, tpsvrinit, tpsvrdone };\n%s\n"
+	    "int\nmain(int argc, char **argv)\n{\n\treturn %s);\n}\n",
+	    rm->swname == NULL ? "tmnull_switch" : rm->swname,
+	    threads ? "static struct tmthreads threads = { tpsvrthrinit, tpsvrthrdone };\n" : "",
+	    threads ? "_tmstartthreads(argc, argv, &server, &threads" : "_tmstartserver(argc, argv, &server");
 }
 
 int
@@ -188,7 +190,7 @@ main(int argc, char **argv)
 		line.rm_libs = &rm.libs;
 	}
 	line.source = build_source_open(keep, line.out, &file);
-	source_write(file, &rm);
+	source_write(file, &rm, line.threads);
 	if (fclose(file) != 0)
 		build_die("cannot write %s: %s", line.source, strerror(errno));
 	status = build_run(&line);

@@ -631,6 +631,17 @@ context_serve_thread(const int64_t cltid[4], struct context **out)
 }
 
 void
+context_serve_again(struct context *ctx)
+{
+	if (mine == ctx)
+		return;
+	pthread_mutex_lock(&list_lock);
+	if (mode == MODE_MULTI)
+		mine_set(ctx);
+	pthread_mutex_unlock(&list_lock);
+}
+
+void
 context_serve_end(struct context *ctx)
 {
 	pthread_mutex_lock(&ctx->lock);

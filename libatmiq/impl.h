@@ -126,6 +126,7 @@ void context_serve_end(struct context *ctx);
 void context_serve_multi(void);
 /* After that: a serving context of the calling thread's own, to be ended there by context_serve_end().  0 or a TPE code. */
 int context_serve_thread(const int64_t cltid[4], struct context **out);
+void context_serve_again(struct context *ctx);	/* whatever the thread works in by now, it is ctx again */
 bool context_is_server(void);
 void context_to_log(void);	/* tran_to_log() of the context of this thread, where that can be looked at without waiting */
 

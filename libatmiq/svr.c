@@ -1,5 +1,5 @@
 /*
- * svr - the life of a server: attach, offer, serve, withdraw, detach.
+ * svr - the life of a server: attach, offer, serve (svrloop.c), detach.
  */
 #include <errno.h>
 #include <signal.h>
@@ -13,10 +13,6 @@
 #include "ulog.h"
 
 #define RELAYS_US 10000000LL		/* at the end: for replies that pass through us */
-#define DRAIN_US 30000000LL		/* and for requests of those who know us still: each hears with his answer that we end */
-#define MAX_WAIT 64
-#define TURN 1000			/* so many messages are taken in before one is served */
-#define IDLE_US 1000LL			/* a request that took longer to come was not there before */
 
 struct svr svr;
 
@@ -77,9 +73,6 @@ limits_set(void)
 		ulog("LIBTUX_CAT:5091: WARN: cannot change the priority by %d: %m", svr.opt.nice);
 	if (svr.opt.lock && mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
 		ulog("LIBTUX_CAT:5092: WARN: cannot lock the server in memory: %m");
-	if (svr.conf != NULL && svr.conf->maxdispatchthreads > 1)
-		ulog("LIBTUX_CAT:5093: WARN: MAXDISPATCHTHREADS=%ld: requests are served one at a time",
-		    svr.conf->maxdispatchthreads);
 }
 
 /* Who we are, by number from the command line, by name from TUXCONFIG. */
@@ -266,202 +259,39 @@ offers_start(void)
 	return 0;
 }
 
-/* ---- the loop ---- */
+/* ---- from beginning to end ---- */
 
+/* Until the process may end; it does so here after TPEXIT: not a wanted end, BBL restarts us where that is configured. */
 static void
-admin_answer(const struct link_msg *m)
+end(struct tmserver *server)
 {
-	struct wire_admin ask = { 0 };
-	struct wire_adminreply reply = { 0 };
-	struct wr w = { 0 };
-	char text[] = "a server answers ping alone";
-
-	if (wire_admin_decode(m->head, m->head_len, &ask) != 0)
-		return;
-	reply.reqid = ask.reqid;
-	if (strcmp(ask.op, "ping") != 0) {
-		reply.status = TPENOENT;
-		reply.text = text;
+	if (svr.leaving) {
+		relay_close(clock_mono_us());
+		link_server_close(svr.link);
+		fflush(NULL);
+		_exit(1);
 	}
-	wire_adminreply_encode(&w, &reply);
-	if (wr_ok(&w))
-		link_server_send(svr.link, &m->peer, w.p, w.len, NULL);
-	wr_free(&w);
-	document_free(&ask.doc);
+	if (svr.threads != NULL)
+		threads_end();
+	relay_close(clock_mono_us() + RELAYS_US);
+	server->done();
+	svr_detach(0);
 }
 
-/* A queue operation sent to a service that is no queue manager. */
-static void
-queue_refuse(const struct link_msg *m, uint64_t reqid)
+/* From the programmer's tpsvrinit() to the last service offered.  0, or -1: logged. */
+static int
+begin(struct tmserver *server)
 {
-	struct wire_qreply reply = { .reqid = reqid, .error = TPENOENT };
-	struct wr w = { 0 };
-
-	wire_qreply_encode(&w, &reply);
-	if (wr_ok(&w))
-		link_server_send(svr.link, &m->peer, w.p, w.len, NULL);
-	wr_free(&w);
-}
-
-static void
-strange(const struct link_msg *m)
-{
-	if (++svr.strange <= 10 || svr.strange % 1000 == 0)
-		ulog("LIBTUX_CAT:5100: WARN: dropped %zu bytes that are no request (%llu so far)", m->head_len,
-		    (unsigned long long)svr.strange);
-}
-
-static void
-cancelled(const struct link_msg *m)
-{
-	struct wire_cancel cancel;
-
-	if (wire_cancel_decode(m->head, m->head_len, &cancel) == 0)
-		requests_cancel(&m->peer, cancel.target);
-}
-
-/* Suspended, and there was a moment since when nothing waited: it came afterwards. */
-static bool
-came_too_late(void)
-{
-	int64_t since = bb_agent_suspended_us(svr.agent);
-
-	return since != 0 && svr.busy_since_us > since;
-}
-
-/* It waits for its turn.  False: it is none, or is refused. */
-static bool
-call_arrived(struct request *r)
-{
-	int64_t came = r->m.came_us != 0 ? r->m.came_us : clock_mono_us();
-
-	if (wire_call_decode(r->m.head, r->m.head_len, &r->call) != 0) {
-		ulog("LIBTUX_CAT:5111: WARN: dropped a service request that cannot be read (%zu bytes)", r->m.head_len);
-		return false;
+	rm_set(server->rm, svr.group->openinfo, svr.group->closeinfo);
+	if (relay_open(svr.app->bbl, svr.threads != NULL) != 0)
+		return -1;
+	if (server->init(svr.opt.argc, svr.opt.argv) == -1) {
+		ulog("LIBTUX_CAT:250: ERROR: tpsvrinit() failed");
+		return -1;
 	}
-	if (came_too_late()) {
-		work_refuse(r, "this server is suspended");
-		return false;
-	}
-	r->deadline_us = r->call.timeout_ms == 0 ? LINK_FOREVER : came + (int64_t)r->call.timeout_ms * 1000;
-	r->since_us = came < svr.busy_since_us ? came : svr.busy_since_us;
-	requests_add(r);
-	return true;
-}
-
-static bool	/* True: it waits for its turn, and is not ours any more. */
-handle(struct request *r)
-{
-	struct link_msg *m = &r->m;
-	enum wire_kind kind;
-	uint64_t reqid;
-
-	if (wire_peek(m->head, m->head_len, &kind, &reqid) != 0) {
-		strange(m);
-		return false;
-	}
-	switch (kind) {
-	case WIRE_CALL:
-		return call_arrived(r);
-	case WIRE_ADMIN:
-		admin_answer(m);
-		break;
-	case WIRE_ENQUEUE:
-	case WIRE_DEQUEUE:
-	case WIRE_QWAIT:
-		queue_refuse(m, reqid);
-		break;
-	case WIRE_CANCEL:
-		cancelled(m);
-		break;
-	default:
-		strange(m);
-	}
-	return false;
-}
-
-/* Wait for a request, a reply to pass on, or the order to stop.  True when a request is there to be received. */
-static bool
-wait_for_work(int64_t deadline, int wake_fd)
-{
-	struct link_wait w[MAX_WAIT] = { { .server = svr.link } };
-	size_t n = 1 + relay_waitables(w + 1, MAX_WAIT - 1);
-	int64_t next = relay_next_us();
-	int ready = link_wait(w, n, deadline < next ? deadline : next, wake_fd);
-
-	relay_poll();
-	return ready > 0 && w[0].ready;
-}
-
-/* The first message of a turn.  Without one nothing is received. */
-static bool
-receive_first(struct link_msg *m, int64_t deadline, int wake_fd)
-{
-	int64_t before = clock_mono_us(), now;
-
-	if (relay_busy()) {
-		if (!wait_for_work(deadline, wake_fd))
-			return false;
-		deadline = 0;
-	}
-	if (link_server_recv(svr.link, m, deadline, wake_fd) != LINK_OK)
-		return false;
-	if ((now = clock_mono_us()) - before > IDLE_US)
-		svr.busy_since_us = now;
-	return true;
-}
-
-/* Take in what is there, so that the most urgent of all is served next; wait for the first. */
-static void
-receive(int64_t deadline, int wake_fd)
-{
-	struct request *r = request_get();
-	int n = 1;
-
-	if (r == NULL || !receive_first(&r->m, deadline, wake_fd))
-		goto done;
-	do {
-		if (handle(r))
-			r = request_get();
-		else
-			link_msg_done(&r->m);
-	} while (r != NULL && n++ < TURN && link_server_recv_rest(svr.link, &r->m) == LINK_OK);
-done:
-	if (r != NULL)
-		request_put(r);
-}
-
-static bool	/* False: there was none. */
-serve_one(int64_t deadline, int wake_fd)
-{
-	struct request *r;
-
-	receive(requests_wait() ? 0 : deadline, wake_fd);
-	if ((r = requests_take()) == NULL)
-		return false;
-	work_run(work_here, r);
-	return true;
-}
-
-static void
-serve(void)
-{
-	int wake_fd = bb_agent_wake_fd(svr.agent);
-	int64_t until;
-
-	while (!bb_agent_stopping(svr.agent) && !svr.leaving)
-		serve_one(LINK_FOREVER, wake_fd);
-	if (!svr.leaving)
-		offers_withdraw();
-	link_server_no_more(svr.link);
-	until = clock_mono_us() + DRAIN_US;
-	while (serve_one(0, -1) && clock_mono_us() < until)
-		;			/* what was queued until then; after TPEXIT it is refused */
-	if (svr.leaving)
-		return;
-	until = clock_mono_us() + RELAYS_US;
-	while (relay_busy() && clock_mono_us() < until)
-		wait_for_work(LINK_FOREVER, -1);
+	if (svr.threads != NULL && threads_start() != 0)
+		return -1;
+	return offers_start();
 }
 
 static void	/* -v: what was built in, as -s @file takes it */
@@ -471,8 +301,8 @@ services_print(const struct tmsvc *s)
 		printf("%s:%s\n", s->name != NULL ? s->name : "", s->function);
 }
 
-int
-_tmstartserver(int argc, char **argv, struct tmserver *server)
+static int
+run(int argc, char **argv, struct tmserver *server, struct tmthreads *threads)
 {
 	static struct work work;
 
@@ -489,29 +319,37 @@ _tmstartserver(int argc, char **argv, struct tmserver *server)
 		svr_detach(1);
 		return 1;
 	}
-	work.ctx = svr.ctx;
-	work_here = &work;
-	ulog("LIBTUX_CAT:262: INFO: Standard main starting");
-	rm_set(server->rm, svr.group->openinfo, svr.group->closeinfo);
-	relay_open(svr.app->bbl);
-	if (server->init(svr.opt.argc, svr.opt.argv) == -1) {
-		ulog("LIBTUX_CAT:250: ERROR: tpsvrinit() failed");
-		svr_detach(1);
-		return 1;
+	if (threads != NULL && svr.conf != NULL && svr.conf->maxdispatchthreads > 1) {
+		svr.threads = threads;
+		context_serve_multi();
+	} else {
+		work.ctx = svr.ctx;
+		work_here = &work;
+		if (svr.conf != NULL && svr.conf->maxdispatchthreads > 1)
+			ulog("LIBTUX_CAT:5093: WARN: MAXDISPATCHTHREADS=%ld: requests are served one at a time, for the server "
+			     "was built without -t",
+			    svr.conf->maxdispatchthreads);
 	}
-	if (offers_start() != 0) {
+	ulog("LIBTUX_CAT:262: INFO: Standard main starting");
+	if (begin(server) != 0) {
+		relay_close(clock_mono_us());
 		svr_detach(1);
 		return 1;
 	}
 	bb_agent_ready(svr.agent);
 	serve();
-	relay_close();
-	if (svr.leaving) {		/* TPEXIT: not a wanted end, BBL restarts us where that is configured */
-		link_server_close(svr.link);
-		fflush(NULL);
-		_exit(1);
-	}
-	server->done();
-	svr_detach(0);
+	end(server);
 	return 0;
+}
+
+int
+_tmstartserver(int argc, char **argv, struct tmserver *server)
+{
+	return run(argc, argv, server, NULL);
+}
+
+int
+_tmstartthreads(int argc, char **argv, struct tmserver *server, struct tmthreads *threads)
+{
+	return run(argc, argv, server, threads);
 }

@@ -63,6 +63,8 @@ void svr_detach(int status);
 bool svr_stopping(void);
 bool svr_turns_away(void);		/* who has his answer is to send his next request elsewhere */
 
+void serve(void);			/* until it is to end, and nothing waits any more: svrloop.c */
+
 /* Services. */
 int offer_add(const char *name, void (*call)(TPSVCINFO *));	/* 0 or a TPE code */
 int offer_remove(const char *name);
@@ -121,18 +123,28 @@ unsigned requests_threads(void);
 void requests_settle(void);		/* until none waits and all threads do */
 void requests_close(void);		/* the threads end when none is left */
 
+/* --- threads that serve: svrthread.c; called by the one that receives --- */
+int threads_start(void);		/* those that serve from the start.  0, or -1: one cannot; logged, and none runs */
+void threads_more(void);		/* requests wait and nobody is idle: one more, if it may be */
+void threads_end(void);			/* those requests are served, the threads are gone */
+
 /*
- * Requests forwarded, whose replies pass through here on their way to the caller.  relay_start(): 0, or a TPE code: not sent.
- * A transaction that began here goes along, out of the context, and ends when the reply is back.
+ * Requests forwarded, whose replies pass through here on their way to the caller.  A transaction that began here goes along,
+ * out of the context, and ends when the reply is back.
+ *
+ * In a server of one thread that one calls all of these; where services run on several, these call relay_new() and relay_go()
+ * alone, and a thread of relay's own does the rest.
  */
-void relay_open(const char *bbl);
-int relay_start(const struct work *w, const char *service, const char *type, const char *subtype,
-    const struct link_body *body);
+struct relay;
+int relay_open(const char *bbl, bool threads);	/* 0, or -1: logged */
+/* To service `name`, with n bytes of data (NULL: none), which are relay's from here on.  NULL: no memory, and nothing changed. */
+struct relay *relay_new(struct work *w, const char *name, const struct typed *type, char *data, long n);
+void relay_go(struct relay *r);		/* its caller is answered whatever happens.  No context is locked meanwhile */
 size_t relay_waitables(struct link_wait *w, size_t max);
 void relay_poll(void);			/* pass on what has come; drop what is out of time */
-bool relay_busy(void);
+bool relay_busy(void);			/* this thread has to wait for some */
 int64_t relay_next_us(void);		/* when the first of them is out of time */
-void relay_close(void);
+void relay_close(int64_t until_us);	/* those still under way then are given up; nobody calls relay_go() any more */
 
 /*
  * TMQUEUE and TMQFORWARD, built anew by buildserver (svrown.c): which one this process is to be; NULL: none.  own_run() is it, to

@@ -1,7 +1,7 @@
 /*
  * svrdefault - what a server does at its start and end when its programmer wrote nothing.
  */
-#include "impl.h"
+#include "svr.h"
 #include "ulog.h"
 
 int
@@ -21,11 +21,12 @@ int
 tpsvrinit(int argc, char **argv)
 {
 	ulog("LIBTUX_CAT:522: INFO: Default tpsvrinit() function used");
-	return tpsvrthrinit(argc, argv);
+	return svr.threads != NULL ? 0 : tpsvrthrinit(argc, argv);	/* each thread that serves calls its own */
 }
 
 void
 tpsvrdone(void)
 {
-	tpsvrthrdone();
+	if (svr.threads == NULL)
+		tpsvrthrdone();
 }

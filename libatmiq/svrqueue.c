@@ -41,12 +41,7 @@ request_get(void)
 		here.n_spare--;
 	}
 	pthread_mutex_unlock(&here.lock);
-	if (r == NULL && (r = malloc(sizeof *r)) == NULL)
-		return NULL;
-	memset(&r->entry, 0, sizeof r->entry);
-	memset(&r->m, 0, sizeof r->m);
-	r->held = false;
-	return r;
+	return r != NULL ? r : calloc(1, sizeof *r);
 }
 
 void
@@ -79,14 +74,10 @@ bool
 requests_add(struct request *r)
 {
 	struct work *w;
-	bool first;
 
 	pthread_mutex_lock(&here.lock);
-	first = here.q.n == 0;
-	pthread_mutex_unlock(&here.lock);
-	if (!first)
+	if (here.q.n > 0)
 		hold(r, true);		/* before anybody can take it */
-	pthread_mutex_lock(&here.lock);
 	rqueue_add(&here.q, &r->entry, r->call.priority);
 	if ((w = here.idle) != NULL) {
 		here.idle = w->next_idle;

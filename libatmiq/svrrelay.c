@@ -8,11 +8,14 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "svr.h"
 #include "clock.h"
 #include "ulog.h"
 
+#define MAX_WAIT 64
 #define SEND_US 2000000LL	/* to find and reach the next server: the loop stands still for that time */
 
 struct relay {
@@ -23,17 +26,29 @@ struct relay {
 	int64_t deadline_us;
 	struct tran tran;		/* that the request is in, with the groups that joined before it was forwarded */
 	bool noreply;
+	bool unsent;			/* the next service could not be asked */
+	struct wire_call call;		/* to it */
+	char *data;
+	size_t n;
 	char from[WIRE_NAME];		/* the service that forwarded it */
 };
 
 static struct conn conn;		/* its own: nothing of a routine's calls gets in between */
-static struct relay *relays;
+static struct relay *relays;		/* sent, and not answered */
+static struct context *ctx;		/* for the ends of transactions */
 
-void
-relay_open(const char *bbl)
-{
-	conn_open(&conn, bbl, SEND_US);
-}
+/* The thread of its own, where services run on several. */
+static struct {
+	int runs;			/* 0: there is none; -1: it could not begin */
+	pthread_t id;
+	int wake_fd;
+	pthread_mutex_t lock;
+	pthread_cond_t begun;
+	struct relay *handed, **end;	/* to be sent */
+	bool closing;
+	int64_t until_us;
+} own = { .wake_fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER, .begun = PTHREAD_COND_INITIALIZER,
+	.end = &own.handed };
 
 static bool	/* the transaction began in this server */
 relay_owns_tran(const struct relay *r)
@@ -45,13 +60,8 @@ static void
 relay_end(struct relay *r)
 {
 	conn_forget(&conn, &r->pending);
+	buffer_free(r->data);
 	free(r);
-}
-
-bool
-relay_busy(void)
-{
-	return relays != NULL;
 }
 
 int64_t
@@ -72,65 +82,54 @@ relay_waitables(struct link_wait *w, size_t max)
 	return conn_waitables(&conn, w, max);
 }
 
-static struct relay *
-relay_new(const struct work *w, const struct tran *t)
+struct relay *
+relay_new(struct work *w, const char *name, const struct typed *type, char *data, long n)
 {
 	struct relay *r = calloc(1, sizeof *r);
+	const struct wire_call *call = &w->request->call;
 
 	if (r == NULL)
 		return NULL;
 	r->caller = w->request->m.peer;
-	r->reqid = w->request->call.reqid;
-	r->noreply = (w->request->call.flags & TPNOREPLY) != 0;
-	r->tran = *t;
-	r->deadline_us = relay_owns_tran(r) ? t->deadline_us : w->request->deadline_us;
+	r->reqid = call->reqid;
+	r->noreply = (call->flags & TPNOREPLY) != 0;
+	r->tran = w->ctx->tran;
+	r->deadline_us = relay_owns_tran(r) ? r->tran.deadline_us : w->request->deadline_us;
 	memcpy(r->from, w->offer->name, sizeof r->from);
+	r->call = *call;
+	snprintf(r->call.service, sizeof r->call.service, "%s", name);
+	if (r->tran.active)
+		tran_to_wire(w->ctx, &r->call.tx);
+	r->call.flags = (call->flags & 0xffff) | (uint32_t)r->tran.table << 16;
+	r->call.has_body = data != NULL;
+	memcpy(r->call.type, type->type, sizeof r->call.type);
+	memcpy(r->call.subtype, type->subtype, sizeof r->call.subtype);
+	r->data = data;
+	r->n = (size_t)n;
+	if (relay_owns_tran(r)) {
+		r->call.flags &= ~(uint32_t)TPNOREPLY;	/* how the next one ends decides how the transaction does */
+		tran_leave(w->ctx);		/* it is the relay's now */
+	}
 	return r;
 }
 
-int
-relay_start(const struct work *w, const char *name, const char *type, const char *subtype,
-    const struct link_body *body)
+static int	/* 0, or a TPE code: surely not sent */
+relay_send(struct relay *r)
 {
 	struct patience how = { .deadline_us = clock_mono_us() + SEND_US, .restart = true };
-	struct context *ctx = w->ctx;
+	struct link_body body = { .p = r->data, .n = r->n };
 	const struct service *s;
-	struct wire_call m = w->request->call;
-	struct relay *r;
 	int err;
 
-	if ((err = conn_lookup(&conn, name, &how, &s)) != 0)
+	if ((err = conn_lookup(&conn, r->call.service, &how, &s)) != 0)
 		return err;
-	if (!conn_accepts_type(s, type, subtype))
+	if (!conn_accepts_type(s, r->call.type, r->call.subtype))
 		return TPEITYPE;
-	if ((r = relay_new(w, &ctx->tran)) == NULL)
-		return TPEOS;
-	m.reqid = r->pending.reqid = conn_next_reqid(&conn);
-	snprintf(m.service, sizeof m.service, "%s", name);
-	if (r->tran.active)
-		tran_to_wire(ctx, &m.tx);
-	m.flags = (m.flags & 0xffff) | (uint32_t)r->tran.table << 16;
-	if (relay_owns_tran(r))
-		m.flags &= ~(uint32_t)TPNOREPLY;	/* how the next one ends decides how the transaction does */
-	m.timeout_ms = time_left_ms(r->deadline_us);
-	m.has_body = body != NULL;
-	memset(m.type, 0, sizeof m.type);
-	memset(m.subtype, 0, sizeof m.subtype);
-	if (body != NULL) {
-		snprintf(m.type, sizeof m.type, "%s", type);
-		snprintf(m.subtype, sizeof m.subtype, "%s", subtype);
-	}
+	r->call.reqid = r->pending.reqid = conn_next_reqid(&conn);
+	r->call.timeout_ms = time_left_ms(r->deadline_us);
 	wr_reset(&conn.out);
-	wire_call_encode(&conn.out, &m);
-	if ((err = conn_submit(&conn, name, NULL, body, &how, &r->pending)) != 0 || (m.flags & TPNOREPLY)) {
-		relay_end(r);
-		return err;
-	}
-	if (relay_owns_tran(r))
-		tran_leave(ctx);		/* it is the relay's now */
-	r->next = relays;
-	relays = r;
-	return 0;
+	wire_call_encode(&conn.out, &r->call);
+	return conn_submit(&conn, r->call.service, NULL, r->data == NULL ? NULL : &body, &how, &r->pending);
 }
 
 /* Those that joined before, then those that the answer tells of.  One that finds no room would miss the end: doomed. */
@@ -151,19 +150,18 @@ groups_of_both(const struct tran *t, struct wire_reply *m)
 	m->groups = all;
 }
 
-/* The transaction that began here ends as the service at the end of the way did.  The server is between two requests. */
+/* The transaction that began here ends as the service at the end of the way did.  The context is in none. */
 static void
 relay_tran_end(struct relay *r, struct wire_reply *m)
 {
-	struct context *ctx = svr.ctx;
 	int err;
 
 	pthread_mutex_lock(&ctx->lock);
 	r->tran.groups = m->groups;
 	tran_resume(ctx, &r->tran);
 	if (m->error != 0 || m->doomed) {
-		tran_doom_because(ctx, m->error == 0 ? TPESVCERR : m->error, m->urcode, "service %s forwarded, and that failed",
-		    r->from);
+		tran_doom_because(ctx, m->error == 0 ? TPESVCERR : m->error, m->urcode, r->unsent ?
+		    "service %s could not forward" : "service %s forwarded, and that failed", r->from);
 		tran_abort(ctx);
 		err = m->error == 0 ? TPESVCERR : m->error;
 	} else if ((err = tran_commit(ctx)) != 0) {
@@ -234,8 +232,29 @@ relay_poll(void)
 	}
 }
 
-void
-relay_close(void)
+/* It goes out, or its caller hears that it cannot. */
+static void
+relay_begin(struct relay *r)
+{
+	int err = relay_send(r);
+
+	if (err == 0 && (r->call.flags & TPNOREPLY) == 0) {
+		buffer_free(r->data);
+		r->data = NULL;
+		r->next = relays;
+		relays = r;
+		return;
+	}
+	if (err != 0) {
+		ulog("LIBTUX_CAT:5116: ERROR: service %s cannot forward to %s: %s", r->from, r->call.service, tpstrerror(err));
+		r->unsent = true;
+		relay_pass(r);
+	}
+	relay_end(r);
+}
+
+static void
+relays_end(void)
 {
 	struct relay *r;
 
@@ -246,4 +265,137 @@ relay_close(void)
 		relay_end(r);
 	}
 	conn_close(&conn);
+}
+
+/* ---- the thread ---- */
+
+static void
+wake(void)
+{
+	uint64_t one = 1;
+
+	if (write(own.wake_fd, &one, sizeof one) < 0)
+		return;			/* full: it is awake */
+}
+
+static bool	/* Send what was handed over.  False: all is done, or its time is over. */
+take_handed(void)
+{
+	struct relay *r, *next;
+	bool closing;
+
+	pthread_mutex_lock(&own.lock);
+	r = own.handed;
+	own.handed = NULL;
+	own.end = &own.handed;
+	closing = own.closing;
+	pthread_mutex_unlock(&own.lock);
+	for (; r != NULL; r = next) {
+		next = r->next;
+		relay_begin(r);
+	}
+	return !closing || (relays != NULL && clock_mono_us() < own.until_us);
+}
+
+static void
+turn(void)
+{
+	struct link_wait w[MAX_WAIT];
+	size_t n = conn_waitables(&conn, w, MAX_WAIT);
+	int64_t next = relay_next_us();
+	uint64_t count;
+
+	pthread_mutex_lock(&own.lock);
+	if (own.closing && own.until_us < next)
+		next = own.until_us;
+	pthread_mutex_unlock(&own.lock);
+	link_wait(w, n, next, own.wake_fd);
+	while (read(own.wake_fd, &count, sizeof count) > 0)
+		;
+	relay_poll();
+}
+
+static void *
+run(void *arg)
+{
+	int err = context_serve_thread(svr.ctx->cltid, &ctx);
+
+	(void)arg;
+	pthread_mutex_lock(&own.lock);
+	own.runs = err == 0 ? 1 : -1;
+	pthread_cond_signal(&own.begun);
+	pthread_mutex_unlock(&own.lock);
+	if (err != 0)
+		return NULL;
+	while (take_handed())
+		turn();
+	relays_end();
+	context_serve_end(ctx);
+	svr_reply_over();
+	return NULL;
+}
+
+static int
+own_start(void)
+{
+	if ((own.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0 || pthread_create(&own.id, NULL, run, NULL) != 0)
+		return -1;
+	pthread_mutex_lock(&own.lock);
+	while (own.runs == 0)
+		pthread_cond_wait(&own.begun, &own.lock);
+	pthread_mutex_unlock(&own.lock);
+	if (own.runs > 0)
+		return 0;
+	own.runs = 0;
+	pthread_join(own.id, NULL);
+	return -1;
+}
+
+int
+relay_open(const char *bbl, bool threads)
+{
+	conn_open(&conn, bbl, SEND_US);
+	ctx = svr.ctx;
+	if (!threads || own_start() == 0)
+		return 0;
+	ulog("LIBTUX_CAT:5201: ERROR: cannot start the thread that forwards requests: %m");
+	return -1;
+}
+
+bool
+relay_busy(void)
+{
+	return own.runs == 0 && relays != NULL;
+}
+
+void
+relay_go(struct relay *r)
+{
+	if (!own.runs) {
+		relay_begin(r);
+		return;
+	}
+	r->next = NULL;
+	pthread_mutex_lock(&own.lock);
+	*own.end = r;
+	own.end = &r->next;
+	pthread_mutex_unlock(&own.lock);
+	wake();
+}
+
+void
+relay_close(int64_t until_us)
+{
+	if (!own.runs) {
+		relays_end();
+		return;
+	}
+	pthread_mutex_lock(&own.lock);
+	own.closing = true;
+	own.until_us = until_us;
+	pthread_mutex_unlock(&own.lock);
+	wake();
+	pthread_join(own.id, NULL);
+	own.runs = 0;
+	close(own.wake_fd);
 }

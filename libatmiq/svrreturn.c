@@ -69,6 +69,7 @@ work_end(struct work *w)
 
 	buffer_inbound(NULL);
 	buffer_free(inbound);
+	context_serve_again(w->ctx);
 	work_clean(w->ctx);
 	w->active = false;
 	bb_agent_idle(svr.agent, w->offer->load);
@@ -288,8 +289,10 @@ tpreturn(int rval, long rcode, char *data, long len, long flags)
 	if (error != 0)
 		tran_doom_because(w->ctx, error, rcode, "service %s failed", w->offer->name);
 	own_tran_end(w, &error);
-	if (rval == TPEXIT)
+	if (rval == TPEXIT) {
 		svr.leaving = true;
+		bb_agent_stop_now(svr.agent);	/* whoever receives looks up */
+	}
 	if (w->request->call.flags & TPNOREPLY)
 		tpfree(data);
 	else
@@ -299,36 +302,41 @@ tpreturn(int rval, long rcode, char *data, long len, long flags)
 	_longjmp(w->back, 1);
 }
 
+static void
+forward_fails(struct work *w)
+{
+	tran_doom_because(w->ctx, TPESVCERR, 0, "service %s could not forward", w->offer->name);
+	own_tran_roll_back(w->ctx);
+	reply_error(w, TPESVCERR);
+}
+
 void
 tpforward(char *svc, char *data, long len, long flags)
 {
-	struct link_body body = { .p = data };
+	struct relay *r = NULL;
 	char name[WIRE_NAME];
 	struct typed type;
-	long n;
-	int error = 0;
 	struct work *w;
+	long n;
 
 	(void)flags;
 	if ((w = in_service("tpforward")) == NULL)
 		return;
 	pthread_mutex_lock(&w->ctx->lock);
 	if (svc == NULL || *svc == '\0' || !ends_properly(w, data, len, &type, &n) || !can_be_committed(w))
-		error = TPESVCERR;
-	if (error == 0) {
+		forward_fails(w);
+	else {
 		snprintf(name, sizeof name, "%s", svc);
-		body.n = (size_t)n;
-		if ((error = relay_start(w, name, type.type, type.subtype, data == NULL ? NULL : &body)) != 0)
-			ulog("LIBTUX_CAT:5116: ERROR: service %s cannot forward to %s: %s", w->offer->name, name,
-			    tpstrerror(error));
+		if ((r = relay_new(w, name, &type, data, n)) == NULL)
+			forward_fails(w);
+		else if (data != NULL && data == buffer_inbound_now())
+			buffer_inbound(NULL);	/* it goes along */
 	}
-	if (error != 0) {
-		tran_doom_because(w->ctx, TPESVCERR, 0, "service %s could not forward", w->offer->name);
-		own_tran_roll_back(w->ctx);
-		reply_error(w, TPESVCERR);
-	}
-	tpfree(data);
 	pthread_mutex_unlock(&w->ctx->lock);
+	if (r != NULL)
+		relay_go(r);
+	else
+		tpfree(data);
 	w->ended = true;
 	_longjmp(w->back, 1);
 }
