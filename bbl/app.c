@@ -133,7 +133,7 @@ app_ask(const struct app *a, const char *op, int64_t timeout_ms, struct wire_adm
 			rc = record_set(r, key, value);
 	va_end(ap);
 	if (rc == 0)
-		rc = bb_request(a->endpoint, op, r, timeout_ms, reply);
+		rc = bb_request_by(a->endpoint, op, r, APP_REACH_MS, timeout_ms, reply);
 	else
 		rc = LINK_FAIL;
 	document_free(&d);

@@ -32,6 +32,7 @@ enum { APP_LOCK = 0, APP_STATE, APP_STOPPED, APP_GTT, APP_SLOTS };
 void app_file(const struct app *a, int which, char *buf, size_t size);	/* files in the run directory */
 
 /* A question to BBL: pairs of key and value, ended by NULL.  0: an answer came (bb_reply_free() it); LINK codes. */
+#define APP_REACH_MS 5000	/* for a BBL to be there at all: it may have ended since it was looked for */
 int app_ask(const struct app *a, const char *op, int64_t timeout_ms, struct wire_adminreply *reply, ...)
     __attribute__((sentinel));
 bool app_is_booted(const struct app *a, pid_t *bbl);	/* BBL answers */

@@ -165,7 +165,7 @@ ask_start(const struct boot *t, const struct plan_step *s, struct wire_adminrepl
 		snprintf(key, sizeof key, "env.%d", i);
 		rc = record_set(r, key, environ[i]);
 	}
-	rc = rc == 0 ? bb_request(t->app.endpoint, "start", r, START_PATIENCE_MS, reply) : LINK_FAIL;
+	rc = rc == 0 ? bb_request_by(t->app.endpoint, "start", r, APP_REACH_MS, START_PATIENCE_MS, reply) : LINK_FAIL;
 	document_free(&d);
 	return rc;
 }

@@ -32,10 +32,18 @@ int
 bb_request(const char *endpoint, const char *op, const struct record *args, int64_t timeout_ms,
     struct wire_adminreply *reply)
 {
+	return bb_request_by(endpoint, op, args, timeout_ms, timeout_ms, reply);
+}
+
+int
+bb_request_by(const char *endpoint, const char *op, const struct record *args, int64_t reach_ms, int64_t timeout_ms,
+    struct wire_adminreply *reply)
+{
 	/* The request borrows the caller's record: encoding only reads it. */
 	struct record none = { 0 }, *rec = args != NULL ? (struct record *)(uintptr_t)args : &none;
 	struct wire_admin q = { .reqid = ONLY_REQUEST, .doc = { .n = args != NULL, .rec = rec } };
-	int64_t deadline_us = clock_mono_us() + timeout_ms * 1000;
+	int64_t now = clock_mono_us(), deadline_us = now + timeout_ms * 1000;
+	int64_t reach_us = now + (reach_ms < timeout_ms ? reach_ms : timeout_ms) * 1000;
 	struct link_client *c = NULL;
 	struct wr w = { 0 };
 	int rc = LINK_FAIL;
@@ -46,7 +54,7 @@ bb_request(const char *endpoint, const char *op, const struct record *args, int6
 	memcpy(q.op, op, strlen(op));
 	wire_admin_encode(&w, &q);
 	if (wr_ok(&w) && (rc = link_client_open(endpoint, &c)) == LINK_OK &&
-	    (rc = link_client_send(c, w.p, w.len, NULL, deadline_us)) == LINK_OK)
+	    (rc = link_client_send(c, w.p, w.len, NULL, reach_us)) == LINK_OK)
 		rc = await_reply(c, deadline_us, reply);
 	link_client_close(c);
 	wr_free(&w);

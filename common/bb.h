@@ -19,6 +19,9 @@
  * 0: an answer came, in *reply (free with bb_reply_free(); look at reply->status).  LINK codes otherwise. */
 int bb_request(const char *endpoint, const char *op, const struct record *args, int64_t timeout_ms,
     struct wire_adminreply *reply);
+/* The same with less patience for somebody to be there than for the answer, which may be long in coming. */
+int bb_request_by(const char *endpoint, const char *op, const struct record *args, int64_t reach_ms, int64_t timeout_ms,
+    struct wire_adminreply *reply);
 void bb_reply_free(struct wire_adminreply *reply);
 
 struct bb_agent;

@@ -215,6 +215,7 @@ a_question_to_nobody_ends_in_time(void)
 	given_dir();
 	CU_ASSERT_EQUAL(bb_request(endpoint, "psr", NULL, 50, &a), LINK_TIMEOUT);
 	bb_reply_free(&a);
+	CU_ASSERT_EQUAL(bb_request_by(endpoint, "start", NULL, 50, 3600000, &a), LINK_TIMEOUT);	/* patience is for the answer alone */
 	bbl_appears();
 	bbl.silent = true;
 	CU_ASSERT_EQUAL(bb_request(endpoint, "psr", NULL, 50, &a), LINK_TIMEOUT);
