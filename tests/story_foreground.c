@@ -353,6 +353,38 @@ what_others_leave_behind_is_reaped(void)
 	given_done(g);
 }
 
+static bool
+no_zombie_was_left(void *g)
+{
+	return given_exists(g, "clean");
+}
+
+/* Process 1 of a pid namespace, as in a container: the kernel gives it every orphan, and ends all with it. */
+static void
+it_may_be_the_first_process_of_a_container(void)
+{
+	struct given *g = given_files("");
+	struct ran r = given_run(g, NULL, "unshare --pid --fork --mount-proc true");
+	bool may = r.status == 0;
+
+	ran_free(&r);
+	if (!may) {
+		printf("(unshare is not allowed) ");
+		given_done(g);
+		return;
+	}
+	free(given_ok(g, NULL, "cat >in <<'END'\n"
+	    "(while ! grep -q CMDTUX_CAT:1744 ULOG.* 2>/dev/null; do sleep 0.05; done\n"
+	    "sh -c '(sleep 0.1; touch orphaned) &'; while ! test -f orphaned; do sleep 0.05; done\n"
+	    "while grep -qs '^State:.Z' /proc/[0-9]*/status; do sleep 0.05; done; touch clean; kill -TERM 1) >/dev/null 2>&1 &\n"
+	    "exec BBL -f -b\nEND\n"));
+	free(given_ok(g, NULL, "unshare --pid --fork --mount-proc sh in"));
+	CU_ASSERT_TRUE(wait_until(no_zombie_was_left, g, 5));
+	CU_ASSERT_EQUAL(lines_in(g, "dones"), 2);
+	nothing_is_left(g);
+	given_done(g);
+}
+
 static void
 a_second_one_is_told_who_runs(void)
 {
@@ -400,6 +432,7 @@ main(void)
 		UNIT(an_administrators_tmshutdown_ends_it_well),
 		UNIT(with_e_all_is_said_on_its_own_output),
 		UNIT(what_others_leave_behind_is_reaped),
+		UNIT(it_may_be_the_first_process_of_a_container),
 		UNIT(a_second_one_is_told_who_runs),
 		UNIT(the_unit_is_one_that_systemd_takes),
 	};

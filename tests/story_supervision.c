@@ -395,6 +395,37 @@ when_the_queue_manager_hangs_the_other_takes_over(void)
 	given_done(g);
 }
 
+/* --- away for a while --- */
+
+/* The client is one and the same, which knows the service from before. */
+static void
+a_service_that_was_away_is_found_again(void)
+{
+	struct given *g = given_servers("RESTART=N", "server SRVGRP=APP SRVID=2 RESTART=N CLOPT=\"-s ONLY2:ECHO\"\n", NULL, NULL);
+
+	CU_ASSERT_EQUAL(call("ECHO", "x"), 0);
+	CU_ASSERT_EQUAL(call("ONLY2", "x"), 0);
+	for (int i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL(call("MORE", "x"), TPENOENT);
+		CU_ASSERT_EQUAL(call("FATE", "offer"), 0);
+		CU_ASSERT_EQUAL(call("MORE", "x"), 0);
+		CU_ASSERT_EQUAL(call("FATE", "take"), 0);
+	}
+	for (int i = 0; i < 2; i++) {
+		free(given_ok(g, NULL, "tmshutdown -y -i 1"));
+		CU_ASSERT_EQUAL(call("ECHO", "x"), TPENOENT);
+		CU_ASSERT_EQUAL(call("ONLY2", "x"), 0);
+		free(given_ok(g, NULL, "tmboot -y -i 1"));
+		CU_ASSERT_EQUAL(call("ECHO", "x"), 0);
+	}
+	kill(given_pid_as(g, 1, 1), SIGKILL);
+	CU_ASSERT_TRUE_FATAL(wait_logged(g, "not restarted: RESTART=N", 1, 20));
+	CU_ASSERT_EQUAL(call("ECHO", "x"), TPENOENT);
+	free(given_ok(g, NULL, "tmboot -y -i 1"));
+	CU_ASSERT_EQUAL(call("ECHO", "x"), 0);
+	given_done(g);
+}
+
 /* --- what psr and psc show --- */
 
 static char *
@@ -521,6 +552,7 @@ main(void)
 		UNIT(with_restart_n_one_that_hangs_is_not_offered_until_it_lives),
 		UNIT(one_that_is_traced_is_left_alone),
 		UNIT(when_the_queue_manager_hangs_the_other_takes_over),
+		UNIT(a_service_that_was_away_is_found_again),
 		UNIT(after_its_restart_bbl_shows_what_is_offered_now_and_what_was_done),
 		UNIT(bbl_and_servers_may_die_in_any_order),
 	};
