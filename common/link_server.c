@@ -446,13 +446,15 @@ link_server_send(struct link_server *s, const struct link_peer *to, const void *
 bool
 link_server_left(struct link_server *s, const struct link_peer *name)
 {
-	struct pollfd f = { .events = s->no_more ? 0 : POLLRDHUP };	/* which we made ourselves; POLLHUP comes unasked */
+	struct pollfd f = { .events = POLLRDHUP };
 	struct peer *p;
 	bool left = true;
 
 	enter(s);
 	if ((p = peer_named(s, name)) != NULL) {
 		f.fd = p->fd;
+		if (s->no_more)
+			f.events = 0;	/* we made that ourselves; POLLHUP comes unasked */
 		left = p->deaf || poll(&f, 1, 0) > 0;
 	}
 	leave(s);

@@ -544,7 +544,7 @@ call_until_gone(void)
 	while ((rc = call("ONE", "")) == 0)
 		if (n++ == 50)
 			given_write(g, "loaded", "x");
-	_exit(rc == TPENOENT && n > 50 ? 0 : 1);
+	_exit(rc == TPENOENT ? 0 : rc);
 }
 
 static void
