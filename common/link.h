@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum { LINK_OK = 0, LINK_TIMEOUT = -1, LINK_GONE = -2, LINK_INTR = -3,
 	LINK_FAIL = -4 };		/* errno says why */
@@ -68,6 +69,8 @@ int link_server_send(struct link_server *s, const struct link_peer *to, const vo
     const struct link_body *body);
 /* Has it closed its connection, or died?  Looks, and sends nothing. */
 bool link_server_left(struct link_server *s, const struct link_peer *peer);
+/* Is a part of what was sent to it still in our memory, where it is lost if this process dies?  Nothing is owed to who left. */
+bool link_server_owes(struct link_server *s, const struct link_peer *peer);
 /* The socket file is looked at once a second while the server waits or receives, and made again when somebody took it
  * away; connections that are there go on.  This looks now. */
 void link_server_look(struct link_server *s, bool at_once);
@@ -89,6 +92,9 @@ int link_client_send_by(struct link_client *c, const void *head, size_t head_len
     const struct link_haste *haste);
 int link_client_recv(struct link_client *c, struct link_msg *m, int64_t deadline_us);
 void link_client_close(struct link_client *c);	/* never waits; NULL is fine */
+pid_t link_client_pid(const struct link_client *c);	/* the process that listens at the other end; 0: over a network, or not connected */
+/* The other end closed the connection, and all that came from it was received: not true of one that was given up here. */
+bool link_client_ended(const struct link_client *c);
 /* For who waits by a poll(2) of its own: connect now, LINK_OK once the server has greeted.  Then the descriptor tells when to call
  * link_client_recv() with no deadline until it answers LINK_TIMEOUT; it has to be called four times a second while an answer is
  * due, or a hung server is not noticed. */

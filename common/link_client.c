@@ -40,6 +40,7 @@ struct link_client {
 	int64_t heard_us, pinged_us;	/* last byte (or request) seen; PING sent since then, or 0 */
 	int64_t trust_us;		/* silence after which the next PING is sent */
 	bool asked;			/* just now: nothing was looked for since */
+	bool ended;			/* the other end closed, and nothing of it is unread in the kernel */
 	size_t from, to;		/* what is unread in buffer */
 	char endpoint[256];
 	uint8_t buffer[BUFFER];
@@ -112,7 +113,7 @@ hang_up(struct link_client *c)
 	c->fd = -1;
 	c->state = ABSENT;
 	c->from = c->to = 0;
-	c->asked = false;
+	c->asked = c->ended = false;
 	link_stream_done(&c->in);
 	link_stream_init(&c->in, obey);
 }
@@ -182,6 +183,7 @@ drink(struct link_client *c)
 		n = recv(c->fd, to, straight > 0 ? straight : BUFFER, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return LINK_TIMEOUT;
+	c->ended = n == 0;
 	if (n <= 0)
 		return LINK_GONE;
 	c->heard_us = clock_mono_us();
@@ -511,6 +513,23 @@ link_client_recv(struct link_client *c, struct link_msg *m, int64_t deadline_us)
 			rc = wait_for_more(c, deadline_us);
 	} while (rc == LINK_OK);
 	return rc;
+}
+
+pid_t
+link_client_pid(const struct link_client *c)
+{
+	struct ucred made;
+	socklen_t size = sizeof made;
+
+	if (c->state != UP || c->endpoint[0] != 'i' || getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &made, &size) != 0)
+		return 0;
+	return made.pid;
+}
+
+bool
+link_client_ended(const struct link_client *c)
+{
+	return c->state == GONE && c->ended && !c->in.complete;
 }
 
 /* --- for link_wait() --- */

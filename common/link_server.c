@@ -461,6 +461,18 @@ link_server_left(struct link_server *s, const struct link_peer *name)
 	return left;
 }
 
+bool
+link_server_owes(struct link_server *s, const struct link_peer *name)
+{
+	struct peer *p;
+	bool owes;
+
+	enter(s);
+	owes = (p = peer_named(s, name)) != NULL && p->out != NULL;
+	leave(s);
+	return owes;
+}
+
 /* --- the socket file; for link_wait() --- */
 
 void

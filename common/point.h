@@ -60,6 +60,10 @@
 	X(QUERY_SEND,		PARTICIPANT) \
 	X(QUERY_SENT,		PARTICIPANT) \
 	X(QUERY_ANSWERED,	PARTICIPANT) \
+	X(MARK_BEGIN,		ANY)		/* a server is about to note that it begins a request (common/slots.h) */ \
+	X(MARK_BEGUN,		ANY)		/* ... and has; its routine is not called yet */ \
+	X(MARK_END,		ANY)		/* the answer is sent; the note is still there */ \
+	X(MARK_ENDED,		ANY) \
 	X(START,		ANY)		/* a server's main: nothing is opened yet.  Tests hold a restart back here */
 
 enum point_role { POINT_ROLE_INITIATOR, POINT_ROLE_SERVICE, POINT_ROLE_COORDINATOR, POINT_ROLE_PARTICIPANT, POINT_ROLE_ANY };

@@ -21,7 +21,7 @@
  *         9  when the last one was sent
  *     10-15  zero
  *     16-19  RQADDR, zero padded
- *        20  1: idle
+ *        20  when it last ended a request
  *        21  begun requests that have no mark
  *        22  threads that serve, a bit each
  *        23  zero
@@ -53,7 +53,7 @@
 #define LOAD_MAX 32767			/* of one request, as LOAD */
 #define SERVED_LOAD 50			/* at least so much for a request that is served, though it was not counted */
 
-enum { W_OWNER, W_GENERATION, W_START, W_ID, W_DIED, W_SUM = 8, W_SENT, W_RQADDR = 16, W_IDLE = 20, W_UNMARKED, W_SERVING,
+enum { W_OWNER, W_GENERATION, W_START, W_ID, W_DIED, W_SUM = 8, W_SENT, W_RQADDR = 16, W_ENDED = 20, W_UNMARKED, W_SERVING,
     W_MARKS = 24, W_KEPT = W_MARKS + 3 * SLOTS_THREADS, WORDS = W_KEPT + SLOTS_KEPT };
 _Static_assert(WORDS == 280 && SLOTS_RQADDR == 32, "the layout above");
 
@@ -280,6 +280,13 @@ is_gone(pid_t pid, uint64_t start, int wait_ms)
 	return rc > 0;
 }
 
+static bool
+note_death(struct slot *s, uint64_t owner, int64_t now)
+{
+	put(s, W_DIED, (uint64_t)now);	/* first: DEAD with an old time could be claimed at once */
+	return swap(s, W_OWNER, owner, (owner & ~UINT64_C(0xff)) | DEAD);
+}
+
 static bool	/* a slot whose process was seen to be dead is noted as such */
 slot_sweep(struct slot *s, int64_t now)
 {
@@ -296,8 +303,7 @@ slot_sweep(struct slot *s, int64_t now)
 	}
 	if (state_of(o) != LIVE || !is_gone(pid_of(o), get(s, W_START), 0))
 		return false;
-	put(s, W_DIED, (uint64_t)now);	/* first: DEAD with an old time could be claimed at once */
-	return swap(s, W_OWNER, o, (o & ~UINT64_C(0xff)) | DEAD);
+	return note_death(s, o, now);
 }
 
 unsigned
@@ -354,6 +360,16 @@ slot_fill(struct slots *t, struct slot *s, long grpno, long srvid, const char *r
 	put(s, W_GENERATION, atomic_fetch_add(&t->head->generations, 1) + 1);
 }
 
+static void	/* Who looks for the server is not to find a dead one. */
+predecessors_sweep(struct slots *t, long grpno, long srvid)
+{
+	unsigned i;
+
+	for (i = 0; i < t->n; i++)
+		if (state_of(get(&t->slot[i], W_OWNER)) == LIVE && get(&t->slot[i], W_ID) == id_of(grpno, srvid))
+			(void)slot_sweep(&t->slot[i], clock_mono_us());
+}
+
 int
 slots_claim(struct slots *t, long grpno, long srvid, const char *rqaddr)
 {
@@ -361,6 +377,7 @@ slots_claim(struct slots *t, long grpno, long srvid, const char *rqaddr)
 	bool swept = false;
 	int i;
 
+	predecessors_sweep(t, grpno, srvid);
 	for (;;) {
 		if ((i = slot_choose(t, &o)) < 0) {
 			if (swept)
@@ -422,15 +439,22 @@ sum_less(struct slot *s, long load)
 	} while (!atomic_compare_exchange_weak_explicit(&s->word[W_SUM], &sum, l << 32 | n, memory_order_acq_rel, memory_order_acquire));
 }
 
-/* What is counted, less what is surely not there: the server waits for work, and the last one was sent a while ago. */
+static bool	/* it waits for work, and what was sent to it has arrived: it goes from one request to the next in much less time */
+is_idle(const struct slot *s)
+{
+	int64_t before = clock_mono_us() - STRAY_US;
+
+	return (int64_t)get(s, W_SENT) < before && (int64_t)get(s, W_ENDED) < before && get(s, W_SERVING) == 0 &&
+	    get(s, W_UNMARKED) == 0;
+}
+
+/* What is counted, less what is surely not there. */
 static uint64_t
 sum_now(struct slot *s)
 {
 	uint64_t sum = get(s, W_SUM);
 
-	if (sum != 0 && get(s, W_IDLE) != 0 && clock_mono_us() - (int64_t)get(s, W_SENT) > STRAY_US && swap(s, W_SUM, sum, 0))
-		return 0;
-	return sum;
+	return sum != 0 && is_idle(s) && swap(s, W_SUM, sum, 0) ? 0 : sum;
 }
 
 static unsigned
@@ -455,7 +479,7 @@ slots_load(struct slots *t, struct slots_ref ref)
 	struct slot *s = slot_of(t, ref);
 	uint64_t sum;
 
-	return s == NULL ? -1 : load_now(s, &sum);
+	return s == NULL || state_of(get(s, W_OWNER)) != LIVE ? -1 : load_now(s, &sum);
 }
 
 void
@@ -486,10 +510,12 @@ slots_done(struct slots *t, unsigned i, long load)
 }
 
 void
-slots_idle(struct slots *t, unsigned i)
+slots_leave(struct slots *t, unsigned i)
 {
-	if (i < t->n && get(&t->slot[i], W_IDLE) == 0 && get(&t->slot[i], W_SERVING) == 0)
-		put(&t->slot[i], W_IDLE, 1);
+	uint64_t o = i < t->n ? get(&t->slot[i], W_OWNER) : 0;
+
+	if (state_of(o) == LIVE && pid_of(o) == getpid())
+		(void)note_death(&t->slot[i], o, clock_mono_us());
 }
 
 /* ---- marks ---- */
@@ -507,8 +533,6 @@ slots_begin(struct slots *t, unsigned i, unsigned thread, uint64_t key, int64_t 
 
 	if (s == NULL)
 		return;
-	if (get(s, W_IDLE) != 0)
-		put(s, W_IDLE, 0);
 	if (thread >= SLOTS_THREADS || key == 0) {
 		atomic_fetch_add(&s->word[W_UNMARKED], 1);
 		return;
@@ -535,6 +559,7 @@ slots_end(struct slots *t, unsigned i, unsigned thread)
 
 	if (s == NULL)
 		return;
+	put(s, W_ENDED, (uint64_t)clock_mono_us());
 	if (thread >= SLOTS_THREADS || get(s, mark_of(thread)) == 0) {
 		unmarked_less(s);
 		return;

@@ -5,7 +5,7 @@
  *    - who loses a server learns whether his request was begun: one that only waited is surely not carried out, and is sent again;
  *    - BBL sees how long a request has been served (SVCTIMEOUT), and pq what waits.
  *
- *             claim                    its process ends (slots_sweep)
+ *             claim               its process ends (slots_sweep), or says so (slots_leave)
  *      FREE ----------> LIVE -------------------------------------------> DEAD      readable for a minute at least, then
  *        ^                                                                 |       claimed anew, the oldest death first
  *        '-----------------------------------------------------------------'
@@ -78,18 +78,19 @@ bool slots_read(const struct slots *t, unsigned i, struct slots_entry *out);
 bool slots_find(const struct slots *t, long grpno, long srvid, pid_t pid, struct slots_ref *out);
 
 /* --- who sends requests --- */
-/* The sum of the LOADs of what waits for it and is served; -1: the slot is another's by now. */
+/* The sum of the LOADs of what waits for it and is served.  What is still counted when it has served nothing for a while, and
+ * was sent nothing, was never sent (its sender died), and is forgotten.  -1: it is dead, or the slot is another's by now. */
 long slots_load(struct slots *t, struct slots_ref ref);
 void slots_sent(struct slots *t, struct slots_ref ref, long load);	/* call it just before the request is sent; */
 void slots_unsent(struct slots *t, struct slots_ref ref, long load);	/* and this when it was not */
 /* What became of the request `key` with a process whose connection is lost.  Waits up to wait_ms for the end of the process.
- * UNKNOWN: it lives, or its slot was claimed anew, or it had begun requests without a mark. */
+ * UNKNOWN: it lives (and did not leave), or its slot was claimed anew, or it had begun requests without a mark. */
 enum slots_fate { SLOTS_UNKNOWN, SLOTS_BEGUN, SLOTS_NOT_BEGUN };
 enum slots_fate slots_fate(const struct slots *t, struct slots_ref ref, uint64_t key, int wait_ms);
 
 /* --- servers --- */
 /* A slot for the calling process.  Before it listens, so that who reaches it finds its slot.  rqaddr NULL or "": none.  Its
- * number, or -1: none is free. */
+ * number, or -1: none is free.  Those that had the server's number before are noted as dead, if they are. */
 int slots_claim(struct slots *t, long grpno, long srvid, const char *rqaddr);
 /* The request `key` is about to be served by thread 0, 1...; it has until limit_us, 0: as long as it takes. */
 void slots_begin(struct slots *t, unsigned i, unsigned thread, uint64_t key, int64_t limit_us);
@@ -101,7 +102,7 @@ int slots_keep(struct slots *t, unsigned i, unsigned thread);
 void slots_drop(struct slots *t, unsigned i, int kept);
 /* A request that slots_sent() counted is done: served, refused or dropped. */
 void slots_done(struct slots *t, unsigned i, long load);
-/* Nothing is served and nothing waits: what is still counted a moment later was never sent (its sender died), and counts no more. */
-void slots_idle(struct slots *t, unsigned i);
+/* It begins no request any more, though it lives: what has no mark has not been begun. */
+void slots_leave(struct slots *t, unsigned i);
 
 #endif

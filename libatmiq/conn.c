@@ -2,15 +2,15 @@
  * conn - links to servers, the cache of names, requests under way.
  */
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
-#include "conn.h"
+#include "conn_impl.h"
 #include "bb.h"
 #include "clock.h"
 #include "ulog.h"
@@ -29,6 +29,8 @@ conn_open(struct conn *c, const char *bbl_endpoint, int64_t bbl_patience_us)
 	memset(c, 0, sizeof *c);
 	snprintf(c->bbl, sizeof c->bbl, "%s", bbl_endpoint);
 	c->bbl_patience_us = bbl_patience_us;
+	if (getrandom(&c->last_reqid, sizeof c->last_reqid, GRND_NONBLOCK) != sizeof c->last_reqid)
+		c->last_reqid = (uint64_t)clock_now_us() << 20 ^ (uint64_t)getpid() << 44 ^ (uint64_t)(uintptr_t)c;
 }
 
 static void
@@ -45,7 +47,7 @@ msg_free(struct conn *c, struct link_msg *m)
 
 /* ---- peers ---- */
 
-static struct peer *
+struct peer *
 peer_find(struct conn *c, const char *endpoint)
 {
 	struct peer *p;
@@ -89,15 +91,9 @@ peer_lost(struct conn *c, struct peer *gone)
 {
 	struct peer **at;
 	struct service **sat, *s;
-	struct pending *p;
 	size_t i;
 
-	for (p = c->pendings; p != NULL; p = p->next)
-		if (p->peer == gone) {
-			p->peer = NULL;
-			if (p->state == PENDING_WAITING)
-				p->state = PENDING_GONE;
-		}
+	pendings_lost(c, gone);
 	for (sat = &c->services; (s = *sat) != NULL;) {
 		for (i = 0; i < s->n && strcmp(s->target[i].endpoint, gone->endpoint) != 0; i++)
 			;
@@ -168,6 +164,9 @@ service_from_reply(const char *name, const struct document *doc)
 		snprintf(s->target[s->n].endpoint, CONN_ENDPOINT, "%s", v);
 		if ((v = record_get(r, "group")) != NULL)
 			snprintf(s->target[s->n].group, WIRE_GROUP, "%s", v);
+		s->target[s->n].grpno = record_long(r, "grpno", 0);
+		s->target[s->n].srvid = record_long(r, "srvid", 0);
+		s->target[s->n].load = record_long(r, "load", 50);
 		if (s->n++ > 0)
 			continue;
 		s->prio = record_long(r, "prio", 50);
@@ -328,49 +327,7 @@ conn_accepts_type(const struct service *s, const char *type, const char *subtype
 uint64_t
 conn_next_reqid(struct conn *c)
 {
-	return ++c->last_reqid;
-}
-
-static bool
-has_group(const struct wire_groups *g, const char *group)
-{
-	int i;
-
-	for (i = 0; g != NULL && i < g->n; i++)
-		if (strcmp(g->name[i], group) == 0)
-			return true;
-	return false;
-}
-
-/*
- * A server of a group that joined already, or else any while there is room for one more: a transaction that stays on one
- * branch ends with one message.  Among these the least busy one, whatever service keeps it busy for us; in turn among
- * equals.  One that ends comes last.
- */
-static struct target *
-target_choose(struct conn *c, struct service *s, const struct wire_groups *joined)
-{
-	struct target *best = NULL, *t;
-	bool full = joined != NULL && joined->n == WIRE_MAX_GROUPS, best_in = false, in;
-	unsigned best_load = 0, load;
-	size_t i;
-
-	for (i = 0; i < s->n; i++) {
-		t = &s->target[(s->turn + i) % s->n];
-		in = has_group(joined, t->group);
-		if (!in && (full || best_in))
-			continue;
-		if (t->peer == NULL)
-			t->peer = peer_find(c, t->endpoint);
-		load = t->peer == NULL ? 0 : t->peer->leaving ? UINT_MAX : t->peer->outstanding;
-		if (best == NULL || in != best_in || load < best_load) {
-			best = t;
-			best_load = load;
-			best_in = in;
-		}
-	}
-	s->turn++;
-	return best;
+	return ++c->last_reqid != 0 ? c->last_reqid : ++c->last_reqid;
 }
 
 static int
@@ -401,6 +358,7 @@ pending_enter(struct conn *c, struct pending *p, struct peer *peer)
 	p->peer = peer;
 	p->state = PENDING_WAITING;
 	p->msg = NULL;
+	p->unbegun = false;
 	p->next = c->pendings;
 	c->pendings = p;
 	peer->outstanding++;
@@ -444,6 +402,18 @@ peer_receive(struct conn *c, struct peer *peer, int64_t deadline)
 	else if (rc == LINK_GONE || rc == LINK_FAIL)
 		peer_lost(c, peer);
 	return rc;
+}
+
+/* It cannot be sent to: what it has answered is taken before it is given up. */
+static void
+peer_over(struct conn *c, struct peer *peer)
+{
+	int rc;
+
+	while ((rc = peer_receive(c, peer, 0)) == LINK_OK)
+		;
+	if (rc != LINK_GONE && rc != LINK_FAIL)
+		peer_lost(c, peer);
 }
 
 /* A server that said it ends takes its socket away before its connections: who is at its endpoint afterwards is
@@ -498,6 +468,7 @@ conn_submit(struct conn *c, const char *name, const struct wire_groups *joined, 
 	const struct service *known;
 	struct service *s;
 	struct target *t;
+	struct slots_ref counted;
 	int64_t try_us = TRY_US;
 	int rc, err;
 	bool first = true;
@@ -515,12 +486,15 @@ conn_submit(struct conn *c, const char *name, const struct wire_groups *joined, 
 				return err;
 			continue;
 		}
+		counted = target_count(c, t);
 		rc = peer_send(c, t->peer, body, how, try_us);
 		if (rc == LINK_OK) {
+			peer_recognise(c, t->peer, t);
 			snprintf(p->group, sizeof p->group, "%s", t->group);
 			pending_enter(c, p, t->peer);
 			return 0;
 		}
+		target_uncount(c, t, counted);
 		if (rc == LINK_INTR)
 			return TPGOTSIG;
 		if (rc == LINK_FAIL) {
@@ -537,7 +511,7 @@ conn_submit(struct conn *c, const char *name, const struct wire_groups *joined, 
 			continue;
 		}
 		if (rc == LINK_GONE || !t->peer->used)
-			peer_lost(c, t->peer);		/* not there: ask where it is now */
+			peer_over(c, t->peer);		/* not there: ask where it is now */
 		if (over(how))
 			return TPETIME;
 		if (rc == LINK_GONE && !first && (err = pause_us(ASK_AGAIN_US, how)) != 0)
@@ -577,12 +551,15 @@ conn_await_any(struct conn *c, const struct patience *how, int wake_fd)
 	struct link_wait few[16], *w = few;
 	struct peer *peer, *busy[64];
 	struct pending *p;
+	unsigned lost = c->lost;
 	size_t n, i;
 	int rc;
 
 	for (;;) {
+		if (c->lost != lost)
+			return 0;
 		for (p = c->pendings; p != NULL; p = p->next)
-			if (p->state != PENDING_WAITING)
+			if (p->state != PENDING_WAITING && !conn_can_again(p))
 				return 0;
 		for (n = 0, peer = c->peers; peer != NULL && n < 64; peer = peer->next)
 			if (peer->outstanding > 0)
@@ -652,6 +629,7 @@ conn_forget(struct conn *c, struct pending *p)
 	if (*at != NULL)
 		*at = p->next;
 	msg_free(c, p->msg);
+	kept_free(p);
 	p->msg = NULL;
 	p->state = PENDING_NONE;
 }

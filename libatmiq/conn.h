@@ -16,9 +16,11 @@
 #include <stdint.h>
 
 #include "link.h"
+#include "slots.h"
 #include "wire.h"
 
 #define CONN_ENDPOINT 256
+#define CONN_KEEP_MAX 32768		/* a request with a longer body is not kept to be sent again */
 
 struct peer {				/* one server we are linked to */
 	struct peer *next;
@@ -26,6 +28,8 @@ struct peer {				/* one server we are linked to */
 	unsigned outstanding;		/* requests sent and not answered */
 	bool used;			/* something was sent: the connection stands */
 	bool leaving;			/* it said that it ends: no request more for it, nor for its endpoint until it is gone */
+	bool recognised;		/* we know which process it is, or that we cannot: */
+	struct slots_ref ref;
 	char endpoint[CONN_ENDPOINT];
 };
 
@@ -33,6 +37,9 @@ struct target {				/* one server that offers a service */
 	struct peer *peer;		/* NULL until it is first called */
 	char endpoint[CONN_ENDPOINT];
 	char group[WIRE_GROUP];
+	long grpno, srvid, load;
+	struct slots_ref ref;		/* of the process that serves there, as far as we know */
+	int64_t looked_us;		/* when it was last looked for */
 };
 
 struct service {			/* what BBL said about a name */
@@ -53,16 +60,21 @@ struct pending {			/* a request under way; the caller's memory, zero-initialised
 	uint64_t reqid;
 	struct peer *peer;
 	struct link_msg *msg;		/* ANSWERED */
+	bool unbegun;			/* GONE: its server died before it began it, which is as surely not sent */
+	struct kept *kept;		/* what conn_again() needs; NULL: nothing */
 	char group[WIRE_GROUP];		/* of the server that has it */
 };
 
 struct conn {
 	char bbl[CONN_ENDPOINT];
 	int64_t bbl_patience_us;	/* how long a name may wait for a BBL that does not answer, TPNOTIME or not */
-	uint64_t last_reqid;
+	uint64_t last_reqid;		/* begins anywhere: among all connections of all processes it names the request */
+	struct slots *slots;		/* NULL: there is no table */
+	bool ldbal;
 	struct peer *peers;
 	struct service *services;
 	struct pending *pendings;
+	unsigned lost;			/* requests whose server went, so far */
 	struct link_msg *spare;		/* received into; handed over to the request it answers */
 	struct wr out;			/* header frame under construction; memory is kept between calls */
 };
@@ -75,6 +87,7 @@ struct patience {			/* how a caller is willing to wait */
 };
 
 void conn_open(struct conn *c, const char *bbl_endpoint, int64_t bbl_patience_us);
+void conn_balance(struct conn *c, struct slots *slots, bool ldbal);	/* slots: NULL, or lives longer than c */
 void conn_close(struct conn *c);	/* never waits; requests under way are forgotten */
 
 /*
@@ -100,8 +113,17 @@ int conn_submit(struct conn *c, const char *service, const struct wire_groups *j
  *   TPETIME   not by the deadline    TPGOTSIG     TPESVCERR  the server is gone: the outcome is unknown
  */
 int conn_await(struct conn *c, struct pending *p, const struct patience *how, int wake_fd);
-/* Wait until one of the requests under way leaves WAITING. */
+/* Wait until one of the requests under way leaves WAITING; those that can be sent again do not count,
+ * but that one becomes so ends the wait.  TPEBADDESC: none waits. */
 int conn_await_any(struct conn *c, const struct patience *how, int wake_fd);
+/*
+ * A request that was just submitted, from c->out and with that body, is kept so that it can be sent again; harmless where that
+ * is not possible.  It can, once it is GONE and was not begun.  conn_again(): as conn_submit(), for a caller who will wait for the
+ * answer until deadline_us; when it fails p is as it was.
+ */
+void conn_keep(struct conn *c, struct pending *p, const struct link_body *body);
+bool conn_can_again(const struct pending *p);
+int conn_again(struct conn *c, struct pending *p, const struct patience *how, int64_t deadline_us);
 /* The reply to p says that its server ends now. */
 void conn_server_leaves(struct pending *p);
 /* The server that was asked does not offer the service: BBL is asked again before the next request, at once or after

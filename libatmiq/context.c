@@ -83,6 +83,15 @@ line_new(const struct app *app)
 	return l;
 }
 
+/* Once the application is booted: there is a table of servers then. */
+static struct line *
+line_balance(struct line *l, struct app *app)
+{
+	if (l != NULL)
+		conn_balance(&l->conn, app_slots(app), app->ubb->res.ldbal);
+	return l;
+}
+
 static void
 lines_close(struct context *ctx)
 {
@@ -104,7 +113,7 @@ line_take(struct context *ctx)
 	struct line *l = ctx->idle;
 
 	if (l == NULL)
-		return line_new(ctx->app);
+		return line_balance(line_new(ctx->app), ctx->app);
 	ctx->idle = l->next;
 	return l;
 }
@@ -289,6 +298,7 @@ context_join(const char *usrname, const char *cltname, bool multi)
 	app = NULL;			/* the context's from here on */
 	if ((err = app_join(ctx, usrname, cltname)) != 0)
 		goto out;
+	line_balance(ctx->line, ctx->app);
 	context_publish(ctx, multi);
 	ctx = NULL;
 out:
@@ -582,6 +592,7 @@ context_serve(struct app *app, const int64_t cltid[4], struct context **out)
 	if ((ctx = context_new(app)) == NULL)
 		return TPEOS;
 	ctx->server = true;
+	line_balance(ctx->line, app);
 	memcpy(ctx->cltid, cltid, sizeof ctx->cltid);
 	pthread_mutex_lock(&list_lock);
 	list_add(ctx);
@@ -620,6 +631,7 @@ context_serve_thread(const int64_t cltid[4], struct context **out)
 		return TPEOS;
 	}
 	ctx->server = true;
+	line_balance(ctx->line, app);
 	memcpy(ctx->cltid, cltid, sizeof ctx->cltid);
 	pthread_mutex_lock(&list_lock);
 	ctx->id = ++last_id;

@@ -30,10 +30,13 @@ struct app {
 	int64_t blocktime_us;		/* of RESOURCES */
 	atomic_bool gtt_known;		/* it was looked for: */
 	struct gtt *gtt;		/* NULL: there is none that can be used */
+	atomic_bool slots_known;
+	struct slots *slots;
 };
 int app_get(struct app **out);		/* 0, TPENOENT, TPESYSTEM, TPEOS: logged with the path */
 void app_put(struct app *a);
 struct gtt *app_gtt(struct app *a);	/* the table of transactions; NULL: there is none, which is logged once */
+struct slots *app_slots(struct app *a);	/* that of servers; likewise */
 
 /* --- the transaction of a context --- */
 struct tran {
@@ -58,6 +61,8 @@ struct call {				/* an open descriptor of tpacall() */
 	bool intran;
 	char service[WIRE_NAME];
 	bool refused;			/* the server does not offer the service, or ends: nothing was done */
+	bool unbegun;			/* the server died before it began it: likewise */
+	bool at_hand;			/* its data is there while it waits: who made the call sends it again */
 	int64_t blocktime_us;		/* of the service, 0: none */
 	struct pending pending;
 };

@@ -100,6 +100,7 @@ app_put(struct app *a)
 		if (current == a)
 			current = NULL;
 		gtt_close(a->gtt);
+		slots_close(a->slots);
 		ubb_free(a->ubb);
 		free(a->tuxconfig);
 		free(a);
@@ -133,6 +134,28 @@ app_gtt(struct app *a)
 	}
 	pthread_mutex_unlock(&app_lock);
 	return a->gtt;
+}
+
+/* The same. */
+struct slots *
+app_slots(struct app *a)
+{
+	char path[512], *why = NULL;
+
+	if (atomic_load_explicit(&a->slots_known, memory_order_acquire))
+		return a->slots;
+	pthread_mutex_lock(&app_lock);
+	if (!a->slots_known) {
+		slots_path(a->ubb->rundir, path, sizeof path);
+		if (slots_open(path, &a->slots, &why) != 0)
+			ulog("LIBTUX_CAT:5231: WARN: cannot use the table of servers: %s; requests are sent without regard to what "
+			     "others have sent",
+			    why != NULL ? why : "out of memory");
+		free(why);
+		atomic_store_explicit(&a->slots_known, true, memory_order_release);
+	}
+	pthread_mutex_unlock(&app_lock);
+	return a->slots;
 }
 
 static bool

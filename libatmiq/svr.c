@@ -170,6 +170,8 @@ svr_attach(int argc, char **argv, bool calls)
 	cltid[3] = getpid();
 	if (context_serve(svr.app, cltid, &svr.ctx) != 0)
 		return -1;
+	if (calls)
+		mark_open();		/* first: who reaches us finds our slot */
 	if (calls && endpoint_bind(endpoint, sizeof endpoint) != 0)
 		return -1;
 	return agent_start(endpoint);
@@ -267,6 +269,7 @@ end(struct tmserver *server)
 {
 	if (svr.leaving) {
 		relay_close(clock_mono_us());
+		mark_close();
 		link_server_close(svr.link);
 		fflush(NULL);
 		_exit(1);
@@ -274,6 +277,7 @@ end(struct tmserver *server)
 	if (svr.threads != NULL)
 		threads_end();
 	relay_close(clock_mono_us() + RELAYS_US);
+	mark_close();
 	server->done();
 	svr_detach(0);
 }
@@ -283,7 +287,7 @@ static int
 begin(struct tmserver *server)
 {
 	rm_set(server->rm, svr.group->openinfo, svr.group->closeinfo);
-	if (relay_open(svr.app->bbl, svr.threads != NULL) != 0)
+	if (relay_open(svr.app, svr.threads != NULL) != 0)
 		return -1;
 	if (server->init(svr.opt.argc, svr.opt.argv) == -1) {
 		ulog("LIBTUX_CAT:250: ERROR: tpsvrinit() failed");

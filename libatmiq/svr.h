@@ -36,7 +36,7 @@ struct offer {
 	bool offered;			/* false once unadvertised: kept, for psr may still show its name */
 	unsigned load;
 	bool autotran;
-	long trantime;
+	long trantime, svctimeout;	/* seconds; svctimeout 0: none */
 };
 
 struct svr {
@@ -53,6 +53,8 @@ struct svr {
 	uint64_t strange;		/* messages that were dropped as nonsense */
 	int64_t busy_since_us;		/* no request has waited since before that */
 	atomic_bool leaving;		/* TPEXIT */
+	struct slots *slots;		/* where our slot is; NULL: we have none */
+	int slot;
 	struct tmthreads *threads;	/* it serves on several; NULL: on one, which receives too */
 };
 extern struct svr svr;			/* a process is at most one server */
@@ -79,9 +81,14 @@ struct request {
 	struct wire_call call;		/* decoded from it */
 	int64_t deadline_us;		/* of its caller */
 	int64_t since_us;		/* it cannot have waited for longer than since then */
+	bool counted;			/* its sender counted it in our slot, with this load */
+	unsigned load;
 	bool held;			/* it counts against its sender (link_server_hold) */
 };
 #define LATE_US 50000LL			/* a request that may have waited so long is looked at twice */
+
+/* An answer: in the kernel, or wanted by nobody; partly in our memory; not sent, to a caller who may still be there. */
+enum svr_sent { SVR_SURE, SVR_OWED, SVR_LOST };
 
 /* A thread that serves, and the request it is at. */
 struct work {
@@ -93,6 +100,9 @@ struct work {
 	bool ended;			/* tpreturn() or tpforward() was called */
 	jmp_buf back;
 	TPSVCINFO info;
+	enum svr_sent sent;		/* what became of its answer */
+	bool marked, numbered;		/* svrmark.c's */
+	unsigned number;
 	/* svrqueue.c, under its lock */
 	bool waits;
 	struct work *next_idle;
@@ -100,11 +110,21 @@ struct work {
 };
 extern __thread struct work *work_here;	/* of the thread that this is; NULL: it serves nothing */
 
-void svr_reply(const struct link_peer *to, const struct wire_reply *m, const struct link_body *body);
+enum svr_sent svr_reply(const struct link_peer *to, const struct wire_reply *m, const struct link_body *body);
 void svr_reply_over(void);		/* the thread sends none any more: its memory for them is given back */
 void work_run(struct work *w, struct request *r);	/* one CALL, from request to reply; r is put back */
 void work_refuse(const struct request *r, const char *why);	/* it is for another server, if there is one */
 void work_clean(struct context *ctx);	/* calls and a transaction left open are over */
+
+/* --- our slot in the table of servers: svrmark.c --- */
+void mark_open(void);
+void mark_close(void);			/* no request is begun any more */
+void mark_begin(struct work *w);	/* before anything is done for its request; */
+void mark_end(struct work *w);		/* once it is answered, w->sent says how */
+int mark_pass_on(struct work *w);	/* the request goes on after the thread's work; for: */
+void mark_passed(int kept, enum svr_sent sent, const struct link_peer *caller);
+void mark_done(const struct request *r);	/* served, refused or dropped: it waits no more */
+void mark_thread_over(struct work *w);	/* the thread ends */
 
 /* --- requests that wait: svrqueue.c --- */
 struct request *request_get(void);	/* NULL: no memory */
@@ -136,7 +156,7 @@ void threads_end(void);			/* those requests are served, the threads are gone */
  * alone, and a thread of relay's own does the rest.
  */
 struct relay;
-int relay_open(const char *bbl, bool threads);	/* 0, or -1: logged */
+int relay_open(struct app *app, bool threads);	/* 0, or -1: logged */
 /* To service `name`, with n bytes of data (NULL: none), which are relay's from here on.  NULL: no memory, and nothing changed. */
 struct relay *relay_new(struct work *w, const char *name, const struct typed *type, char *data, long n);
 void relay_go(struct relay *r);		/* its caller is answered whatever happens.  No context is locked meanwhile */

@@ -84,8 +84,12 @@ call_arrived(struct request *r)
 		ulog("LIBTUX_CAT:5111: WARN: dropped a service request that cannot be read (%zu bytes)", r->m.head_len);
 		return false;
 	}
+	r->counted = true;
+	r->load = 50;			/* until we know its service */
 	if (came_too_late()) {
 		work_refuse(r, "this server is suspended");
+		mark_done(r);
+		r->counted = false;
 		return false;
 	}
 	r->deadline_us = r->call.timeout_ms == 0 ? LINK_FOREVER : came + (int64_t)r->call.timeout_ms * 1000;

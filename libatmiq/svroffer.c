@@ -53,6 +53,7 @@ offer_new(const char *name)
 	o->load = conf == NULL ? 50 : (unsigned)conf->load;
 	o->autotran = conf != NULL && conf->autotran;
 	o->trantime = conf == NULL ? 30 : conf->trantime;
+	o->svctimeout = conf == NULL ? 0 : conf->svctimeout;
 	o->next = svr.offers;
 	svr.offers = o;
 	return o;

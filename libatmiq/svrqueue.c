@@ -47,6 +47,8 @@ request_get(void)
 void
 request_put(struct request *r)
 {
+	mark_done(r);
+	r->counted = false;
 	link_msg_done(&r->m);
 	pthread_mutex_lock(&here.lock);
 	if (here.n_spare < SPARE) {

@@ -16,6 +16,7 @@
 #include "ulog.h"
 
 #define MAX_WAIT 64
+#define AGAIN_US 100000LL	/* while the next server is being started again */
 #define SEND_US 2000000LL	/* to find and reach the next server: the loop stands still for that time */
 
 struct relay {
@@ -28,8 +29,11 @@ struct relay {
 	bool noreply;
 	bool unsent;			/* the next service could not be asked */
 	struct wire_call call;		/* to it */
-	char *data;
+	char *data;			/* kept until it is answered: it may have to be sent again */
 	size_t n;
+	int kept;			/* the mark of the caller's request (svrmark.c) */
+	enum svr_sent sent;		/* the answer to it */
+	int64_t again_us;		/* when it is sent again; 0: it is under way */
 	char from[WIRE_NAME];		/* the service that forwarded it */
 };
 
@@ -59,6 +63,7 @@ relay_owns_tran(const struct relay *r)
 static void
 relay_end(struct relay *r)
 {
+	mark_passed(r->kept, r->noreply ? SVR_SURE : r->sent, &r->caller);
 	conn_forget(&conn, &r->pending);
 	buffer_free(r->data);
 	free(r);
@@ -70,9 +75,12 @@ relay_next_us(void)
 	int64_t first = LINK_FOREVER;
 	const struct relay *r;
 
-	for (r = relays; r != NULL; r = r->next)
+	for (r = relays; r != NULL; r = r->next) {
 		if (r->deadline_us < first)
 			first = r->deadline_us;
+		if (r->again_us != 0 && r->again_us < first)
+			first = r->again_us;
+	}
 	return first;
 }
 
@@ -106,6 +114,8 @@ relay_new(struct work *w, const char *name, const struct typed *type, char *data
 	memcpy(r->call.subtype, type->subtype, sizeof r->call.subtype);
 	r->data = data;
 	r->n = (size_t)n;
+	r->sent = SVR_LOST;
+	r->kept = mark_pass_on(w);
 	if (relay_owns_tran(r)) {
 		r->call.flags &= ~(uint32_t)TPNOREPLY;	/* how the next one ends decides how the transaction does */
 		tran_leave(w->ctx);		/* it is the relay's now */
@@ -113,10 +123,10 @@ relay_new(struct work *w, const char *name, const struct typed *type, char *data
 	return r;
 }
 
-static int	/* 0, or a TPE code: surely not sent */
-relay_send(struct relay *r)
+static int	/* 0, or a TPE code: surely not sent.  noblock: nor is a server that is being started waited for, TPEBLOCK */
+relay_send(struct relay *r, bool noblock)
 {
-	struct patience how = { .deadline_us = clock_mono_us() + SEND_US, .restart = true };
+	struct patience how = { .deadline_us = clock_mono_us() + SEND_US, .restart = true, .noblock = noblock };
 	struct link_body body = { .p = r->data, .n = r->n };
 	const struct service *s;
 	int err;
@@ -207,7 +217,28 @@ relay_pass(struct relay *r)
 		body.p = r->pending.msg->body;
 		body.n = r->pending.msg->body_len;
 	}
-	svr_reply(&r->caller, &m, m.has_body ? &body : NULL);
+	r->sent = svr_reply(&r->caller, &m, m.has_body ? &body : NULL);
+}
+
+/* The next server died before it began the request: it is sent again, to another or once that one is back.  True: it is under
+ * way, or will be tried; false: it cannot be. */
+static bool
+relay_again(struct relay *r, int64_t now)
+{
+	int err;
+
+	if (r->pending.state == PENDING_GONE && r->pending.unbegun) {
+		conn_forget(&conn, &r->pending);
+		r->again_us = now;
+	}
+	if (r->again_us == 0 || now >= r->deadline_us)
+		return false;
+	if (now < r->again_us)
+		return true;
+	r->again_us = now + AGAIN_US;
+	if ((err = relay_send(r, true)) == 0)
+		r->again_us = 0;
+	return err == 0 || err == TPEBLOCK || err == TPETIME;
 }
 
 void
@@ -221,7 +252,7 @@ relay_poll(void)
 	conn_poll(&conn);
 	now = clock_mono_us();
 	for (at = &relays; (r = *at) != NULL;) {
-		if (r->pending.state == PENDING_WAITING && now < r->deadline_us) {
+		if ((r->pending.state == PENDING_WAITING && now < r->deadline_us) || relay_again(r, now)) {
 			at = &r->next;
 			continue;
 		}
@@ -236,11 +267,9 @@ relay_poll(void)
 static void
 relay_begin(struct relay *r)
 {
-	int err = relay_send(r);
+	int err = relay_send(r, false);
 
 	if (err == 0 && (r->call.flags & TPNOREPLY) == 0) {
-		buffer_free(r->data);
-		r->data = NULL;
 		r->next = relays;
 		relays = r;
 		return;
@@ -352,9 +381,10 @@ own_start(void)
 }
 
 int
-relay_open(const char *bbl, bool threads)
+relay_open(struct app *app, bool threads)
 {
-	conn_open(&conn, bbl, SEND_US);
+	conn_open(&conn, app->bbl, SEND_US);
+	conn_balance(&conn, app_slots(app), app->ubb->res.ldbal);
 	ctx = svr.ctx;
 	if (!threads || own_start() == 0)
 		return 0;

@@ -14,13 +14,16 @@
 __thread struct work *work_here;
 static __thread struct wr reply_out;	/* kept between replies */
 
-void
+enum svr_sent
 svr_reply(const struct link_peer *to, const struct wire_reply *m, const struct link_body *body)
 {
 	wr_reset(&reply_out);
 	wire_reply_encode(&reply_out, m);
-	if (!wr_ok(&reply_out) || link_server_send(svr.link, to, reply_out.p, reply_out.len, body) != LINK_OK)
+	if (!wr_ok(&reply_out) || link_server_send(svr.link, to, reply_out.p, reply_out.len, body) != LINK_OK) {
 		ulog_debug("a reply found no reader");
+		return link_server_left(svr.link, to) ? SVR_SURE : SVR_LOST;
+	}
+	return link_server_owes(svr.link, to) ? SVR_OWED : SVR_SURE;
 }
 
 void
@@ -30,7 +33,7 @@ svr_reply_over(void)
 }
 
 static void
-reply_error(const struct work *w, int error)
+reply_error(struct work *w, int error)
 {
 	struct wire_reply m = { .reqid = w->request->call.reqid, .error = error, .leaving = svr_turns_away() };
 
@@ -40,7 +43,7 @@ reply_error(const struct work *w, int error)
 		m.groups = w->ctx->tran.groups;
 		m.doomed = 1;
 	}
-	svr_reply(&w->request->m.peer, &m, NULL);
+	w->sent = svr_reply(&w->request->m.peer, &m, NULL);
 }
 
 /* A transaction that began here, by AUTOTRAN or by the routine, is rolled back before the caller hears that it failed. */
@@ -72,6 +75,7 @@ work_end(struct work *w)
 	context_serve_again(w->ctx);
 	work_clean(w->ctx);
 	w->active = false;
+	mark_end(w);
 	bb_agent_idle(svr.agent, w->offer->load);
 }
 
@@ -163,6 +167,8 @@ work_do(struct work *w)
 	int err;
 
 	bb_agent_busy(svr.agent, w->offer->name);
+	w->request->load = w->offer->load;
+	mark_begin(w);
 	if ((err = work_begin(w)) != 0)
 		reply_error(w, err == TPETRAN ? TPETRAN : TPESVCERR);
 	else
@@ -245,7 +251,7 @@ own_tran_end(const struct work *w, int *error)
 }
 
 static void
-reply_with(const struct work *w, int error, long rcode, char *data, const struct typed *type, long n)
+reply_with(struct work *w, int error, long rcode, char *data, const struct typed *type, long n)
 {
 	struct wire_reply m = { .reqid = w->request->call.reqid, .error = error, .urcode = rcode, .leaving = svr_turns_away() };
 	struct link_body body = { data, (size_t)n, buffer_release, NULL };
@@ -263,9 +269,9 @@ reply_with(const struct work *w, int error, long rcode, char *data, const struct
 		memcpy(m.subtype, type->subtype, sizeof m.subtype);
 		if (data == buffer_inbound_now())
 			buffer_inbound(NULL);	/* it goes with the reply */
-		svr_reply(&w->request->m.peer, &m, &body);
+		w->sent = svr_reply(&w->request->m.peer, &m, &body);
 	} else {
-		svr_reply(&w->request->m.peer, &m, NULL);
+		w->sent = svr_reply(&w->request->m.peer, &m, NULL);
 		tpfree(data);
 	}
 	if (in_tran)

@@ -84,6 +84,7 @@ run(void *arg)
 	svr.threads->done();
 	context_serve_end(t->work.ctx);
 	svr_reply_over();
+	mark_thread_over(&t->work);
 	enter(t, OVER, false);
 	return NULL;
 }

@@ -1,6 +1,8 @@
 /*
  * tpcall - service requests and their replies: tpacall, tpgetrply, tpcancel, and tpcall that is both.
  */
+#include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "impl.h"
@@ -9,6 +11,8 @@
 #include "ulog.h"
 
 #define CALL_FLAGS (TPNOBLOCK | TPSIGRSTRT | TPNOTRAN | TPNOTIME)
+#define AGAIN_US 100000LL	/* while the server of a request to be sent again is being started */
+#define ASK_US 1000000LL	/* for BBL to say where it is */
 #define REFUSALS 20		/* until BBL knows what the server knows: two seconds */
 
 int
@@ -150,6 +154,8 @@ call_send_typed(struct context *ctx, struct call *call, char *svc, char *data, c
 		return err;
 	if (flags & TPNOREPLY)
 		conn_forget(conn_of(ctx), &call->pending);
+	else if (!call->at_hand)
+		conn_keep(conn_of(ctx), &call->pending, m.has_body ? &body : NULL);
 	return 0;
 }
 
@@ -197,12 +203,44 @@ call_take(struct context *ctx, struct call *call, char **data, long *len, long f
 	return reply.error;
 }
 
+/* Send a request again that was kept.  noblock: not while its server is being started, TPEBLOCK.  0, or what the call comes to. */
+static int
+call_again(struct context *ctx, struct call *call, const struct patience *how, bool noblock)
+{
+	struct patience now = *how;
+	int64_t until = how->deadline_us;
+	int err;
+
+	if (how->noblock)		/* tpgetrply() does not wait, but its caller will come again */
+		until = call->intran ? ctx->tran.deadline_us : deadline_from(blocking_us(ctx));
+	if (noblock) {
+		now.noblock = true;
+		now.deadline_us = clock_mono_us() + ASK_US;
+	}
+	err = conn_again(conn_of(ctx), &call->pending, &now, until);
+	if (noblock && (err == TPETIME || err == TPGOTSIG))
+		return TPEBLOCK;
+	return err == TPENOENT || err == TPETRAN ? TPESVCERR : err;
+}
+
+/* Wait for one call's reply; a request that was kept is sent again when its server died before it began it.  As conn_await(). */
+static int
+call_await(struct context *ctx, struct call *call, const struct patience *how)
+{
+	int err;
+
+	while ((err = conn_await(conn_of(ctx), &call->pending, how, -1)) == TPESVCERR && conn_can_again(&call->pending))
+		if ((err = call_again(ctx, call, how, how->noblock)) != 0)
+			return err;
+	return err;
+}
+
 /* Wait for one call's reply and take it.  The descriptor stays open only after a signal, or a time-out that is not its
  * transaction's. */
 static int
 call_finish(struct context *ctx, struct call *call, char **data, long *len, long flags, const struct patience *how)
 {
-	int err = conn_await(conn_of(ctx), &call->pending, how, -1);
+	int err = call_await(ctx, call, how);
 	bool intran = call->intran;
 	char service[WIRE_NAME];
 
@@ -211,8 +249,10 @@ call_finish(struct context *ctx, struct call *call, char **data, long *len, long
 		err = call_take(ctx, call, data, len, flags);
 	else if (err == TPGOTSIG || ((err == TPETIME || err == TPEBLOCK) && !intran))
 		return err;
+	call->unbegun = err == TPESVCERR && call->at_hand && call->pending.unbegun;
 	call_close(ctx, call);
-	call_failed(ctx, service, intran, err);
+	if (!call->unbegun)
+		call_failed(ctx, service, intran, err);
 	return err;
 }
 
@@ -225,15 +265,16 @@ call_arguments(const char *svc, long flags, long allowed)
 /* What only our own servers ask of a call (ext/atmiq_ext.h). */
 struct call_more { int64_t deadline_us; void (*sent)(void *arg); void *arg; };
 
-/* A call that was refused is sent again, to the server that BBL names now. */
+/* A call that was refused is sent again, to the server that BBL names now; and so is one whose server died before it began it, as
+ * long as its time lasts. */
 static int
 call_until_taken(struct context *ctx, char *svc, char *idata, long ilen, char **odata, long *olen, long flags,
     const struct call_more *more)
 {
 	struct call once;
 	struct patience how;
-	bool noblock;
-	int err, n;
+	bool noblock, absolute = ctx->prio_absolute;
+	int err, n, prio = ctx->prio_next;
 
 	call_patience(ctx, flags, &how);
 	if (more != NULL && more->deadline_us < how.deadline_us) {
@@ -243,6 +284,9 @@ call_until_taken(struct context *ctx, char *svc, char *idata, long ilen, char **
 	noblock = how.noblock;
 	for (n = 0;; n++) {
 		memset(&once, 0, sizeof once);
+		once.at_hand = true;
+		ctx->prio_next = prio;		/* of this call, however often it is sent */
+		ctx->prio_absolute = absolute;
 		how.noblock = noblock;
 		if ((err = call_send(ctx, &once, svc, idata, ilen, flags, &how)) != 0) {
 			call_unsent(ctx, svc, flags, err);
@@ -254,6 +298,8 @@ call_until_taken(struct context *ctx, char *svc, char *idata, long ilen, char **
 		if ((err = call_finish(ctx, &once, odata, olen, flags, &how)) == TPGOTSIG)
 			call_failed(ctx, svc, tran_joins(ctx, flags), err);	/* its answer will never be known */
 		call_close(ctx, &once);
+		if (once.unbegun)
+			continue;
 		if (!once.refused || n == REFUSALS)
 			return err;
 		if ((err = conn_ask_again(conn_of(ctx), svc, n > 0, &how)) != 0) {
@@ -337,12 +383,60 @@ tpacall(char *svc, char *data, long len, long flags)
 static struct call *
 call_ready(struct context *ctx)
 {
+	struct call *call;
 	int i;
 
-	for (i = 0; i < MAX_CALLS; i++)
-		if (ctx->calls[i].cd != 0 && ctx->calls[i].pending.state != PENDING_WAITING)
-			return &ctx->calls[i];
+	for (i = 0; i < MAX_CALLS; i++) {
+		call = &ctx->calls[i];
+		if (call->cd != 0 && call->pending.state != PENDING_WAITING && !conn_can_again(&call->pending))
+			return call;
+	}
 	return NULL;
+}
+
+/* Send again what can be, without waiting for servers that are being started.  True: something is left for later. */
+static bool
+calls_again(struct context *ctx, const struct patience *how)
+{
+	struct call *call;
+	bool left = false;
+	int i, err;
+
+	for (i = 0; i < MAX_CALLS; i++) {
+		call = &ctx->calls[i];
+		if (call->cd == 0 || !conn_can_again(&call->pending))
+			continue;
+		if ((err = call_again(ctx, call, how, true)) == TPEBLOCK)
+			left = true;
+		else if (err != 0)
+			call->pending.unbegun = false;	/* nobody is there to send it to: its caller hears that it is lost */
+	}
+	return left;
+}
+
+/* Wait for any call: 0 and *out, or an error. */
+static int
+call_await_any(struct context *ctx, const struct patience *how, struct call **out)
+{
+	struct patience slice = *how;
+	bool left;
+	int err = 0;
+
+	while (err == 0) {
+		left = calls_again(ctx, how);
+		if ((*out = call_ready(ctx)) != NULL)
+			return 0;
+		slice.deadline_us = how->deadline_us;
+		if (left && clock_mono_us() + AGAIN_US < how->deadline_us)
+			slice.deadline_us = clock_mono_us() + AGAIN_US;
+		err = conn_await_any(conn_of(ctx), &slice, -1);
+		if (err == TPEBADDESC)		/* all are to be sent again */
+			err = how->deadline_us > clock_mono_us() && poll(NULL, 0, AGAIN_US / 1000) < 0 && errno == EINTR &&
+			    !how->restart ? TPGOTSIG : TPETIME;
+		if (err == TPETIME && clock_mono_us() < how->deadline_us)
+			err = 0;
+	}
+	return err;
 }
 
 int
@@ -367,8 +461,8 @@ tpgetrply(int *cd, char **data, long *len, long flags)
 			return context_leave(ctx, TPEBADDESC);
 		if (calls_expire(ctx))
 			return context_leave(ctx, TPETIME);
-		while ((call = call_ready(ctx)) == NULL && err == 0)
-			err = conn_await_any(conn_of(ctx), &how, -1);
+		call = NULL;
+		err = call_await_any(ctx, &how, &call);
 	} else if ((call = call_find(ctx, *cd)) == NULL)
 		err = TPEBADDESC;
 	else if (call->intran && calls_expire(ctx))
@@ -378,8 +472,8 @@ tpgetrply(int *cd, char **data, long *len, long flags)
 
 		if (!how.noblock)
 			patience_of_service(&how, call->blocktime_us);
-		if (call->pending.state == PENDING_WAITING && how.noblock) {
-			if ((err = conn_await(conn_of(ctx), &call->pending, &how, -1)) != 0 && err != TPESVCERR)
+		if (how.noblock && (call->pending.state == PENDING_WAITING || conn_can_again(&call->pending))) {
+			if ((err = call_await(ctx, call, &how)) != 0 && err != TPESVCERR)
 				return context_leave(ctx, TPEBLOCK);
 		}
 		err = call_finish(ctx, call, data, len, flags, &how);

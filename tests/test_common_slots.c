@@ -140,19 +140,20 @@ load_that_never_came_is_forgotten(void)
 	struct slots *t = given_table(4);
 	unsigned i = (unsigned)slots_claim(t, 1, 1, NULL);
 	struct slots_ref ref = find(t, 1, 1);
-	int64_t until;
 
 	slots_sent(t, ref, 50);
-	slots_idle(t, i);
 	CU_ASSERT_EQUAL(slots_load(t, ref), 50);	/* it may be on its way */
-	for (until = clock_mono_us() + 10000000; slots_load(t, ref) != 0 && clock_mono_us() < until; usleep(1000))
-		;
+	clock_pass_us(1000000);
 	CU_ASSERT_EQUAL(slots_load(t, ref), 0);
 	slots_begin(t, i, 0, 1, 0);
-	slots_idle(t, i);		/* not while it serves */
 	slots_sent(t, ref, 50);
-	usleep(150000);
-	CU_ASSERT_EQUAL(slots_load(t, ref), 50);
+	slots_sent(t, ref, 70);
+	clock_pass_us(1000000);
+	CU_ASSERT_EQUAL(slots_load(t, ref), 120);	/* it serves */
+	slots_end(t, i, 0);
+	slots_done(t, i, 50);
+	CU_ASSERT_EQUAL(slots_load(t, ref), 70);	/* it is about to go on with the other */
+	clock_pass_us(-2000000);
 	table_done(t);
 }
 
@@ -351,6 +352,27 @@ the_slot_that_is_dead_for_longest_is_claimed_first(void)
 }
 
 static void
+leaves_with_one_begun(struct slots *t, unsigned i)
+{
+	slots_begin(t, i, 0, 7, 0);
+	slots_leave(t, i);
+}
+
+static void	/* It tidies up for long: what it did not begin need not wait for that. */
+a_server_that_leaves_begins_nothing_more(void)
+{
+	struct slots *t = given_table(4);
+	struct server s = given_server(1, 1, leaves_with_one_begun);
+	struct slots_ref ref = find(t, 1, 1);
+
+	CU_ASSERT_EQUAL(slots_fate(t, ref, 7, 0), SLOTS_BEGUN);
+	CU_ASSERT_EQUAL(slots_fate(t, ref, 8, 0), SLOTS_NOT_BEGUN);
+	CU_ASSERT_EQUAL(slots_load(t, ref), -1);
+	kill_server(&s);
+	table_done(t);
+}
+
+static void
 bbl_keeps_a_table_that_is_there(void)
 {
 	struct slots *t = given_table(4), *again = NULL, *more = NULL;
@@ -499,6 +521,7 @@ main(void)
 		UNIT(where_marks_do_not_suffice_nothing_is_known),
 		UNIT(a_server_that_is_started_again_has_another_slot),
 		UNIT(the_slot_that_is_dead_for_longest_is_claimed_first),
+		UNIT(a_server_that_leaves_begins_nothing_more),
 		UNIT(bbl_keeps_a_table_that_is_there),
 		UNIT(a_file_that_is_no_table_is_refused),
 		UNIT(nonsense_in_the_table_harms_nobody),

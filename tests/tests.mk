@@ -11,6 +11,8 @@ $(B)/obj/tests/%: ALL_CFLAGS += -Wno-write-strings $(if $(SAN),-DTEST_SANFLAGS='
 SYS_test_common_link := -lzmq
 # A resource manager that is not ours, in the same transactions.
 SYS_story_xa_foreign := -ldb-5.3
+# A story that looks at what a folder's code reads and writes.
+SEES_story_load := common
 TESTLIB := $(call objs,$(wildcard tests/given*.c tests/fault*.c))
 
 define unit_test
@@ -29,8 +31,8 @@ define story_test
 $(B)/obj/tests/$(1).o: tests/$(1).c
 	@mkdir -p $$(@D)
 	@echo "  CC    $$<"
-	$(Q)$$(CC) $$(ALL_CFLAGS) -MMD -MP -Itests -Ilibatmiq/include -c $$< -o $$@
-$(B)/tests/$(1): $(B)/obj/tests/$(1).o $(TESTLIB) $(SHARED)
+	$(Q)$$(CC) $$(ALL_CFLAGS) -MMD -MP -Itests -Ilibatmiq/include $(SEES_$(1):%=-I%) -c $$< -o $$@
+$(B)/tests/$(1): $(B)/obj/tests/$(1).o $(TESTLIB) $(foreach f,$(SEES_$(1)),$(call lib,$(f))) $(SHARED)
 	@mkdir -p $$(@D)
 	@echo "  LINK  $$@"
 	$(Q)$$(CC) $$(SANFLAGS) -pthread -o $$@ $$^ -Wl,-rpath,'$$$$ORIGIN/../tuxdir/lib' $(SYS_$(1)) -lcunit -lm
