@@ -269,7 +269,7 @@ bb_agent_end(struct bb_agent *a, int status)
 static void
 stop_serving(const struct bb_agent *a)
 {
-	if (working && serving->agent == a)
+	if (working && serving != NULL && serving->agent == a)
 		atomic_fetch_sub_explicit(&serving->running, 1, memory_order_relaxed);
 	working = false;
 }
