@@ -21,7 +21,8 @@ static const char source[] =
     "  userlog(\"init in context %d\", (int)c); return 0; }\n"
     "void tpsvrdone(void) { userlog(\"done after %d of %d\", dones, inits); }\n"
     "int tpsvrthrinit(int argc, char **argv) { if (argc > 1 && access(argv[1], F_OK) == 0) return -1;\n"
-    "  pthread_mutex_lock(&lock); inits++; pthread_mutex_unlock(&lock); begun++; return 0; }\n"
+    "  pthread_mutex_lock(&lock); inits++; pthread_mutex_unlock(&lock); begun++;\n"
+    "  tpbegin(60, 0); return 0; } /* what is left open is ended */\n"
     "void tpsvrthrdone(void) { pthread_mutex_lock(&lock); dones++; pthread_mutex_unlock(&lock);\n"
     "  userlog(\"thread done, begun %d times\", begun); }\n"
     "static int meet(int n) { struct timespec until; int generation, rc = 0, all; clock_gettime(CLOCK_REALTIME, &until);\n"
@@ -36,7 +37,7 @@ static const char source[] =
     "void CROWD(TPSVCINFO *m) { (void)m; pthread_mutex_lock(&lock); if (++now > most) most = now; pthread_mutex_unlock(&lock);\n"
     "  meet(4); pthread_mutex_lock(&lock); now--; pthread_mutex_unlock(&lock); tpreturn(TPSUCCESS, most, NULL, 0, 0); }\n"
     "void WHO(TPSVCINFO *m) { char t[100]; TPCONTEXT_T c = -7; meet(atoi(m->data)); tpgetctxt(&c, 0); userlog(\"who\");\n"
-    "  snprintf(t, sizeof t, \"%d %d\", (int)c, begun); say(m, t); }\n"
+    "  snprintf(t, sizeof t, \"%d %d %d\", (int)c, begun, tpgetlev()); say(m, t); }\n"
     "void COUNTS(TPSVCINFO *m) { char t[100]; snprintf(t, sizeof t, \"%d %d\", inits, dones); say(m, t); }\n"
     "void HOLD(TPSVCINFO *m) { FILE *f = fopen(\"held\", \"a\"); if (f) fclose(f); hold(m->data); tpreturn(TPSUCCESS, getpid(), NULL, 0, 0); }\n"
     "void NOTE(TPSVCINFO *m) { FILE *f = fopen(\"notes\", \"a\"); fprintf(f, \"%s(%d) \", m->data, tpgprio()); fclose(f);\n"
@@ -197,10 +198,30 @@ no_more_are_served_at_once_than_there_may_be_threads(void)
 	given_done(g);
 }
 
+static void	/* Of four threads at once. */
+four_contexts(int seen[4])
+{
+	int cd[4], begun, lev;
+	char *text;
+
+	for (int i = 0; i < 4; i++)
+		cd[i] = send("WHO", "4", 0);
+	for (int i = 0; i < 4; i++) {
+		CU_ASSERT_EQUAL(answer(cd[i], &text), 0);
+		CU_ASSERT_EQUAL(sscanf(text, "%d %d %d", &seen[i], &begun, &lev), 3);
+		CU_ASSERT_TRUE(seen[i] > 1);
+		CU_ASSERT_EQUAL(begun, 1);
+		CU_ASSERT_EQUAL(lev, 0);
+		for (int k = 0; k < i; k++)
+			CU_ASSERT_NOT_EQUAL(seen[k], seen[i]);
+		tpfree(text);
+	}
+}
+
 static void
 each_thread_has_a_context_of_its_own_and_is_begun_and_ended_once(void)
 {
-	int cd[4], context, begun, seen[4] = { 0 };
+	int cd[1], seen[4] = { 0 };
 	char *text, *log;
 
 	given_threads("MINDISPATCHTHREADS=2 MAXDISPATCHTHREADS=4");
@@ -208,29 +229,18 @@ each_thread_has_a_context_of_its_own_and_is_begun_and_ended_once(void)
 	CU_ASSERT_EQUAL(answer(cd[0], &text), 0);
 	CU_ASSERT_STRING_EQUAL(text, "2 0");
 	tpfree(text);
-	for (int i = 0; i < 4; i++)
-		cd[i] = send("WHO", "4", 0);
-	for (int i = 0; i < 4; i++) {
-		CU_ASSERT_EQUAL(answer(cd[i], &text), 0);
-		CU_ASSERT_EQUAL(sscanf(text, "%d %d", &context, &begun), 2);
-		CU_ASSERT_TRUE(context > 1);
-		CU_ASSERT_EQUAL(begun, 1);
-		for (int k = 0; k < i; k++)
-			CU_ASSERT_NOT_EQUAL(seen[k], context);
-		seen[i] = context;
-		tpfree(text);
-	}
+	four_contexts(seen);
 	CU_ASSERT_TRUE(given_logged(g, "init in context 1"));
 	log = given_log(g);
 	for (int i = 0; i < 4; i++) {
 		char piece[40];
 
 		snprintf(piece, sizeof piece, ".%d: who", seen[i]);
-		CU_ASSERT_EQUAL(count_of(log, piece), 1);
+		CU_ASSERT_TRUE(count_of(log, piece) > 0);
 	}
 	free(log);
 	CU_ASSERT_EQUAL(call("STRAY", ""), 0);		/* one that leaves its context behind gets it back */
-	all_do(4, "WHO", "4");
+	four_contexts(seen);
 	tpterm();
 	given_shutdown(g);
 	log = given_log(g);

@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "link_impl.h"
 #include "svr.h"
+#include "ulog.h"
 
 static char dir[64], endpoint[128];
 static struct link_client *client;
@@ -242,5 +243,14 @@ main(void)
 		UNIT(thread_that_nobody_needs_ends_and_the_least_stay),
 	};
 
-	return unit_run("libatmiq: requests", tests, UNIT_COUNT(tests));
+	char log[] = "/tmp/test_requests_log.XXXXXX", prefix[64], command[128];
+	int status;
+
+	if (mkdtemp(log) == NULL)
+		return 2;
+	snprintf(prefix, sizeof prefix, "%s/ULOG", log);
+	ulog_prefix(prefix);
+	status = unit_run("libatmiq: requests", tests, UNIT_COUNT(tests));
+	snprintf(command, sizeof command, "rm -rf %s", log);
+	return system(command) == 0 ? status : 2;
 }
