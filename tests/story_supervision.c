@@ -395,6 +395,59 @@ when_the_queue_manager_hangs_the_other_takes_over(void)
 	given_done(g);
 }
 
+/* --- SVCTIMEOUT --- */
+
+#define LIMITED "FATE SVCTIMEOUT=1\n"
+
+static void
+a_service_that_takes_too_long_is_ended_with_its_server(void)
+{
+	struct given *g = given_servers(FOR_EVER, "server SRVGRP=APP SRVID=2 " FOR_EVER " CLOPT=\"-s ONLY2:FATE\"\n", NULL, LIMITED);
+	pid_t late = given_pid_as(g, 1, 1), unlimited = given_pid_as(g, 1, 2);
+	char *data = tpalloc("STRING", NULL, 20);
+	long len;
+	int cd;
+
+	snprintf(data, 20, "work");
+	cd = tpacall("ONLY2", data, 0, TPNOTIME);	/* the same routine, as a service without a limit */
+	CU_ASSERT_TRUE_FATAL(cd > 0);
+	CU_ASSERT_EQUAL(call("FATE", "work"), TPESVCERR);
+	CU_ASSERT_TRUE(wait_logged(g, "CMDTUX_CAT:1750: ERROR: service FATE of server APP/1", 1, 20));
+	CU_ASSERT_TRUE(given_logged(g, "SVCTIMEOUT is 1 s; killed"));
+	CU_ASSERT_TRUE_FATAL(wait_server_changes(g, 1, late, 20));
+	CU_ASSERT_TRUE(wait_until(echo_answers, NULL, 20));
+	CU_ASSERT_EQUAL(call("FATE", "quick"), 0);
+	CU_ASSERT_EQUAL(given_pid_as(g, 1, 2), unlimited);
+	let_exist(g, "enough");
+	CU_ASSERT_EQUAL(tpgetrply(&cd, &data, &len, TPNOTIME), 0);
+	tpfree(data);
+	given_done(g);
+}
+
+static void
+a_new_bbl_knows_since_when_a_service_runs(void)
+{
+	struct given *g = given_servers("RESTART=N", "server SRVGRP=APP SRVID=2 RESTART=N CLOPT=\"-s ONLY2:ECHO\"\n", NULL,
+	    "FATE SVCTIMEOUT=3\n");
+	pid_t bbl = given_pid(g, "BBL", 0);
+	char *data = tpalloc("STRING", NULL, 20);
+	long len;
+	int cd;
+
+	snprintf(data, 20, "work");
+	cd = tpacall("FATE", data, 0, TPNOTIME);
+	for (double end = now_s() + 20; lines_in(g, "fates") == 0 && now_s() < end;)
+		nap_ms(10);
+	given_kill(g, "BBL", SIGKILL);
+	CU_ASSERT_TRUE_FATAL(wait_pid_changes(g, "BBL", bbl, 20));
+	CU_ASSERT_EQUAL(tpgetrply(&cd, &data, &len, TPNOTIME), -1);
+	CU_ASSERT_EQUAL(tperrno, TPESVCERR);
+	CU_ASSERT_TRUE(wait_logged(g, "SVCTIMEOUT is 3 s; killed", 1, 20));
+	CU_ASSERT_TRUE(wait_until(server_1_is_gone, g, 20));
+	tpfree(data);
+	given_done(g);
+}
+
 /* --- away for a while --- */
 
 /* The client is one and the same, which knows the service from before. */
@@ -552,6 +605,8 @@ main(void)
 		UNIT(with_restart_n_one_that_hangs_is_not_offered_until_it_lives),
 		UNIT(one_that_is_traced_is_left_alone),
 		UNIT(when_the_queue_manager_hangs_the_other_takes_over),
+		UNIT(a_service_that_takes_too_long_is_ended_with_its_server),
+		UNIT(a_new_bbl_knows_since_when_a_service_runs),
 		UNIT(a_service_that_was_away_is_found_again),
 		UNIT(after_its_restart_bbl_shows_what_is_offered_now_and_what_was_done),
 		UNIT(bbl_and_servers_may_die_in_any_order),
