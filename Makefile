@@ -31,6 +31,7 @@ USES_ubbconfig  := common
 USES_qspace     := common
 USES_libatmiq   := ubbconfig common
 USES_bbl        := console ubbconfig common
+USES_tmrq       := ubbconfig common
 USES_tmqueue    := qspace ubbconfig common
 USES_qmadmin    := console qspace ubbconfig common
 USES_tmqforward := libatmiq/ext ubbconfig common
@@ -42,7 +43,7 @@ SYS_ubbconfig := -lconfig
 SYS_qspace    := -ldb-5.3
 SYS_console   := -ledit
 
-FOLDERS  := common console ubbconfig qspace libatmiq bbl tmqueue tmqforward qmadmin
+FOLDERS  := common console ubbconfig qspace libatmiq bbl tmrq tmqueue tmqforward qmadmin
 
 # Programs, and the file that holds main; the rest of a folder is its library.
 MAIN_tmloadcf    := ubbconfig/tmloadcf.c
@@ -52,12 +53,13 @@ MAIN_tmboot      := bbl/tmboot.c
 MAIN_tmshutdown  := bbl/tmshutdown.c
 MAIN_tmadmin     := bbl/tmadmin.c
 MAIN_tmipcrm     := bbl/tmipcrm.c
+MAIN_TMRQ        := tmrq/main.c
 MAIN_TMQUEUE     := tmqueue/main.c
 MAIN_TMQFORWARD  := tmqforward/main.c
 MAIN_qmadmin     := qmadmin/main.c
 MAIN_buildserver := libatmiq/buildserver.c
 MAIN_buildclient := libatmiq/buildclient.c
-PROGRAMS := tmloadcf tmunloadcf BBL tmboot tmshutdown tmadmin tmipcrm TMQUEUE TMQFORWARD qmadmin buildserver buildclient
+PROGRAMS := tmloadcf tmunloadcf BBL tmboot tmshutdown tmadmin tmipcrm TMRQ TMQUEUE TMQFORWARD qmadmin buildserver buildclient
 MAINS    := $(foreach p,$(PROGRAMS),$(MAIN_$(p)))
 
 T        := $(B)/tuxdir

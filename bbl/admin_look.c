@@ -6,6 +6,7 @@
 #include "layout.h"
 
 #define ASK_MS 10000
+#define SHARED_MS 1000	/* for the queue of a set of servers */
 
 static int	/* the rows of one operation; the caller frees */
 rows_ask(const struct admin *a, const char *op, struct wire_adminreply *reply)
@@ -34,6 +35,24 @@ show_of(const struct commands *r, const struct opts *o)
 		.system_services = level != NULL && level[0] > '0', .verbose = r->con.verbose };
 }
 
+/* What waits in a queue that several servers share is known to the queue's own process. */
+static void
+shared_queues_ask(struct document *rows)
+{
+	static const char *const counts[] = { "queued", "wkqueued" };
+	struct wire_adminreply reply;
+
+	for (size_t i = 0; i < rows->n; i++) {
+		const char *endpoint = record_get(&rows->rec[i], "endpoint");
+
+		if (endpoint == NULL || bb_request(endpoint, "queue", NULL, SHARED_MS, &reply) != 0)
+			continue;
+		for (size_t k = 0; k < sizeof counts / sizeof *counts && reply.status == 0 && reply.doc.n > 0; k++)
+			(void)record_setf(&rows->rec[i], counts[k], "%ld", record_long(&reply.doc.rec[0], counts[k], 0));
+		bb_reply_free(&reply);
+	}
+}
+
 static void
 table(struct commands *r, const char *op, const struct layout_show *show,
     void (*layout)(FILE *, const struct document *, const struct layout_show *))
@@ -42,6 +61,8 @@ table(struct commands *r, const char *op, const struct layout_show *show,
 
 	if (rows_ask(r->context, op, &reply) != 0)
 		return;
+	if (layout == layout_pq)
+		shared_queues_ask(&reply.doc);
 	layout(r->con.out, &reply.doc, show);
 	bb_reply_free(&reply);
 }

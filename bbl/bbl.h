@@ -29,6 +29,7 @@ struct bbl {
 	int64_t started_us;		/* clock_mono_us() */
 	uint64_t done;			/* requests answered */
 	uint64_t strange;		/* messages that were no requests */
+	struct rqset *sets;		/* sets.c's */
 	struct look *looks;		/* that wait for reports of servers */
 	uint64_t last_report;		/* number of the latest one asked for */
 	struct rlimit files;		/* descriptors, before BBL raised its own limit: the servers' */
@@ -79,6 +80,8 @@ void suspend_keep(struct bbl *b);		/* now and then: who is suspended by a proces
  * cause in why. */
 int server_spawn(struct bbl *b, struct server *s, char *why, size_t size);
 void server_go(struct server *s);
+/* The request queue of a set, the same way: it runs its program when something is written to *go_fd, and ends when that is closed. */
+int tmrq_spawn(struct bbl *b, long grpno, long id, pid_t *pid, int *pidfd, int *go_fd, char *why, size_t size);
 void server_run_rcmd(struct bbl *b, const struct server *s);	/* not waited for */
 int tms_check(const struct ubb_group *g, char *why, size_t size);	/* can OPENINFO be opened? */
 

@@ -24,6 +24,7 @@
 #include "bbl.h"
 #include "clock.h"
 #include "sanity.h"
+#include "sets.h"
 #include "supervisor.h"
 #include "ulog.h"
 #include "version.h"
@@ -208,7 +209,7 @@ bbl_serve(struct bbl *b)
 {
 	int64_t sweep = clock_mono_us() + SWEEP_US, place = clock_mono_us() + PLACE_US;
 
-	while (!b->end) {
+	while (!b->end || (b->end_application && sets_any(b))) {
 		int64_t due = supervisor_next_due(b);
 		struct link_msg m;
 
@@ -254,6 +255,7 @@ bbl_close(struct bbl *b)
 	link_server_close(b->link);
 	if (b->end_application)
 		app_remove_rundir(b->app.rundir);
+	sets_close(b);
 	registry_close(&b->reg);
 	ulog("CMDTUX_CAT:1698: INFO: BBL ends%s", b->end_application ? "; the application is shut down" :
 	    "; the servers go on without it");

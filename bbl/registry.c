@@ -262,13 +262,15 @@ resolve_add(const struct registry *r, const struct server *s, const char *servic
 {
 	const struct ubb_service *v = ubb_service_find(r->ubb, service, s->group);
 	struct record *rec = document_add(out);
+	struct ubb_set set;
+	bool shared = s->conf != NULL && ubb_set_of(r->ubb, s->conf, &set);
 
 	if (rec == NULL)
 		return TPEOS;
 	return record_set(rec, "endpoint", s->endpoint) != 0 ||
 	    record_set(rec, "group", s->group) != 0 ||
 	    record_setf(rec, "grpno", "%ld", s->grpno) != 0 ||
-	    record_setf(rec, "srvid", "%ld", s->srvid) != 0 ||
+	    record_setf(rec, "srvid", "%ld", shared ? 0 : s->srvid) != 0 ||
 	    record_setf(rec, "load", "%ld", v != NULL ? v->load : 50) != 0 ||
 	    record_setf(rec, "prio", "%ld", v != NULL ? v->prio : 50) != 0 ||
 	    record_setf(rec, "trantime", "%ld", v != NULL ? v->trantime : 30) != 0 ||
@@ -288,6 +290,28 @@ stands_by_for(const struct server *s, const char *service)
 	return false;
 }
 
+static bool	/* A set of servers that share a queue has one endpoint, and is one to its callers. */
+is_among(const struct document *d, const char *endpoint)
+{
+	for (size_t i = 0; i < d->n; i++)
+		if (strcmp(record_get(&d->rec[i], "endpoint"), endpoint) == 0)
+			return true;
+	return false;
+}
+
+int
+registry_set_offers(const struct registry *r, const char *group, const char *rqaddr, const char *service)
+{
+	for (size_t i = 0; i < r->n_servers; i++) {
+		const struct server *s = r->servers[i];
+
+		if (strcmp(s->group, group) == 0 && strcmp(s->rqaddr, rqaddr) == 0 &&
+		    (*service == '\0' || (s->state != SERVER_STOPPING && offer_find(s, service) != NULL)))
+			return 0;
+	}
+	return TPENOENT;
+}
+
 int
 registry_resolve(const struct registry *r, const char *service, struct document *out)
 {
@@ -304,7 +328,7 @@ registry_resolve(const struct registry *r, const char *service, struct document 
 			continue;
 		}
 		if (s->state == SERVER_READY && !s->hung && s->endpoint[0] != '\0')
-			rc = resolve_add(r, s, service, out);
+			rc = is_among(out, s->endpoint) ? 0 : resolve_add(r, s, service, out);
 		else
 			coming = true;
 	}

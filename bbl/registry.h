@@ -115,6 +115,9 @@ void registry_drop_stale_offers(struct registry *r, struct server *s);	/* it has
  * server that stands by will offer it. */
 int registry_resolve(const struct registry *r, const char *service, struct document *out);
 
+/* Does a server of that group and RQADDR offer it, or will it when it is started again?  service "": is there one?  0 or TPENOENT. */
+int registry_set_offers(const struct registry *r, const char *group, const char *rqaddr, const char *service);
+
 /* 0; TPENOENT: no room. */
 int registry_join(struct registry *r, const char *usrname, const char *cltname, pid_t pid, struct client **out);
 void registry_leave(struct registry *r, int64_t id1, pid_t pid);

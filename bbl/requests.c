@@ -296,6 +296,13 @@ op_resolve(struct bbl *b, const struct ask *q, struct answer *a)
 }
 
 static bool
+op_set_offers(struct bbl *b, const struct ask *q, struct answer *a)
+{
+	a->status = registry_set_offers(&b->reg, arg(q, "group"), arg(q, "rqaddr"), arg(q, "service"));
+	return true;
+}
+
+static bool
 op_join(struct bbl *b, const struct ask *q, struct answer *a)
 {
 	struct client *c;
@@ -521,7 +528,7 @@ static const struct {
 	{ "advertise", op_advertise }, { "unadvertise", op_unadvertise },
 	{ "start", op_start }, { "suspend", op_suspend }, { "shutdown", op_shutdown },
 	{ "shutdown-bbl", op_shutdown_bbl },
-	{ "ping", op_ping }, { "psr", op_psr }, { "psc", op_psc }, { "pclt", op_pclt }, { "pq", op_pq }, { "bbs", op_bbs },
+	{ "ping", op_ping }, { "set-offers", op_set_offers }, { "psr", op_psr }, { "psc", op_psc }, { "pclt", op_pclt }, { "pq", op_pq }, { "bbs", op_bbs },
 };
 
 static void

@@ -117,23 +117,36 @@ rows_pclt(struct bbl *b, struct document *out)
 }
 
 static struct record *
-pq_find(struct document *d, const char *queue)
+pq_find(struct document *d, const char *queue, const char *endpoint)
 {
-	for (size_t i = 0; i < d->n; i++)
-		if (strcmp(record_get(&d->rec[i], "queue"), queue) == 0)
+	for (size_t i = 0; i < d->n; i++) {
+		const char *at = record_get(&d->rec[i], "endpoint");
+
+		if (strcmp(record_get(&d->rec[i], "queue"), queue) == 0 && strcmp(at != NULL ? at : "", endpoint) == 0)
 			return &d->rec[i];
+	}
 	return NULL;
 }
 
-static int
-pq_add(struct document *out, const char *program, const char *queue, const char *lmid)
+/* Where the queue that this server shares with others can be asked what waits; "": its queue is its own. */
+static const char *
+shared_endpoint(const struct bbl *b, const struct server *s)
 {
-	struct record *r = pq_find(out, queue);
+	struct ubb_set set;
+
+	return s->conf != NULL && ubb_set_of(b->app.ubb, s->conf, &set) ? s->endpoint : "";
+}
+
+static int
+pq_add(struct document *out, const char *program, const char *queue, const char *endpoint, const char *lmid)
+{
+	struct record *r = pq_find(out, queue, endpoint);
 
 	if (r != NULL)
 		return record_setf(r, "serving", "%ld", record_long(r, "serving", 0) + 1);
 	r = document_add(out);
 	return r == NULL || record_set(r, "program", program) != 0 || record_set(r, "queue", queue) != 0 ||
+	    (*endpoint != '\0' && record_set(r, "endpoint", endpoint) != 0) ||
 	    record_set(r, "serving", "1") != 0 || record_set(r, "lmid", lmid) != 0 ? -1 : 0;
 }
 
@@ -144,10 +157,10 @@ rows_pq(const struct bbl *b, struct document *out)
 	int rc;
 
 	snprintf(queue, sizeof queue, "%ld", b->app.ubb->res.ipckey);
-	rc = pq_add(out, "BBL", queue, b->app.machine->lmid);
+	rc = pq_add(out, "BBL", queue, "", b->app.machine->lmid);
 	for (size_t i = 0; i < b->reg.n_servers && rc == 0; i++) {
 		server_queue_name(b->reg.servers[i], queue, sizeof queue);
-		rc = pq_add(out, b->reg.servers[i]->program, queue, b->app.machine->lmid);
+		rc = pq_add(out, b->reg.servers[i]->program, queue, shared_endpoint(b, b->reg.servers[i]), b->app.machine->lmid);
 	}
 	return rc;
 }

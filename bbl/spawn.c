@@ -304,6 +304,59 @@ rcmd_run(const struct bbl *b, const struct server *s, char **envp)
 	_exit(0);
 }
 
+static void __attribute__((noreturn))
+tmrq_run(const struct bbl *b, const char *program, char **argv, int go)
+{
+	const struct ubb_machine *m = b->app.machine;
+	char c;
+
+	if (read(go, &c, 1) != 1)
+		_exit(0);
+
+	child_signals_and_limits(b);
+	if (chdir(m->appdir) != 0 || setenv("TUXCONFIG", b->app.tuxconfig, 1) != 0)
+		_exit(127);
+	execv(program, argv);
+	_exit(127);
+}
+
+int
+tmrq_spawn(struct bbl *b, long grpno, long id, pid_t *pid, int *pidfd, int *go_fd, char *why, size_t size)
+{
+	const struct ubb_machine *m = b->app.machine;
+	char bin[PATH_MAX], self[PATH_MAX] = "", program[PATH_MAX], group[32], set[32], *cause = NULL;
+	const char *dirs[] = { bin, self, NULL };
+	char name[] = "TMRQ", g[] = "-g", i[] = "-i", u[] = "-U", *argv[] = { name, g, group, i, set, u, m->ulogpfx, NULL };
+	int go[2];
+
+	snprintf(bin, sizeof bin, "%s/bin", m->tuxdir);
+	snprintf(group, sizeof group, "%ld", grpno);
+	snprintf(set, sizeof set, "%ld", id);
+	(void)proc_self_dir(self, sizeof self);
+	if (proc_find_program("TMRQ", dirs, NULL, program, sizeof program, &cause) != 0) {
+		snprintf(why, size, "%s", cause != NULL ? cause : "out of memory");
+		free(cause);
+		return -1;
+	}
+	if (m->ulogpfx[0] == '\0')
+		argv[5] = NULL;
+	if (pipe2(go, O_CLOEXEC) != 0) {
+		snprintf(why, size, "pipe: %s", strerror(errno));
+		return -1;
+	}
+	if ((*pid = fork()) == 0) {
+		close(go[1]);
+		tmrq_run(b, program, argv, go[0]);
+	}
+	close(go[0]);
+	*go_fd = go[1];
+	if (*pid > 0 && (*pidfd = proc_pidfd(*pid)) >= 0)
+		return 0;
+	snprintf(why, size, "%s: %s", *pid < 0 ? "fork" : "pidfd_open", strerror(errno));
+	close(go[1]);
+	return -1;
+}
+
 void
 server_run_rcmd(struct bbl *b, const struct server *s)
 {

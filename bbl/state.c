@@ -5,6 +5,7 @@
  *	tuxconfig TAB path
  *	server TAB group TAB srvid TAB pid TAB start time TAB generation TAB restarts TAB flags TAB grace begin TAB back-off
  *	service TAB name TAB function			of the server above
+ *	tmrq TAB group TAB id TAB pid TAB start time	the request queue of a set
  *	end
  *
  * flags: letters, t a TMS that BBL plays, r ready, s being stopped, - none.  grace begin: us of the monotonic clock, the first
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #include "proc.h"
+#include "sets.h"
 
 static void
 server_print(const struct server *s, FILE *f)
@@ -35,7 +37,7 @@ server_print(const struct server *s, FILE *f)
 }
 
 int
-state_write(const struct registry *r, const char *tuxconfig, const char *path)
+state_write(const struct registry *r, const struct rqset *sets, const char *tuxconfig, const char *path)
 {
 	char tmp[1024];
 	FILE *f;
@@ -50,6 +52,9 @@ state_write(const struct registry *r, const char *tuxconfig, const char *path)
 	fprintf(f, "atmiq-bbl\t2\t%s\ntuxconfig\t%s\n", proc_boot_id(), tuxconfig);
 	for (size_t i = 0; i < r->n_servers; i++)
 		server_print(r->servers[i], f);
+	for (const struct rqset *q = sets; q != NULL; q = q->next)
+		if (q->pid != 0)
+			fprintf(f, "tmrq\t%s\t%ld\t%ld\t%llu\n", q->group, q->id, (long)q->pid, q->start_time);
 	fprintf(f, "end\n");
 	bad = ferror(f);
 	if (fclose(f) != 0 || bad || rename(tmp, path) != 0) {
@@ -111,6 +116,23 @@ service_take(struct state *s, char **v)
 	return 0;
 }
 
+static int
+set_take(struct state *s, char **v)
+{
+	struct state_set *p = realloc(s->sets, (s->n_sets + 1) * sizeof *p);
+
+	if (p == NULL)
+		return -1;
+	s->sets = p;
+	p = &s->sets[s->n_sets++];
+	memset(p, 0, sizeof *p);
+	snprintf(p->group, sizeof p->group, "%s", v[1]);
+	p->id = strtol(v[2], NULL, 10);
+	p->pid = (pid_t)strtol(v[3], NULL, 10);
+	p->start_time = strtoull(v[4], NULL, 10);
+	return 0;
+}
+
 static int	/* 1: a good line; 0: the last one; -1: bad */
 line_take(struct state *s, char *line)
 {
@@ -123,6 +145,8 @@ line_take(struct state *s, char *line)
 		return snprintf(s->tuxconfig, sizeof s->tuxconfig, "%s", v[1]) < (int)sizeof s->tuxconfig ? 1 : -1;
 	if ((n == 8 || n == 10) && strcmp(v[0], "server") == 0)
 		return server_take(s, v, n) == 0 ? 1 : -1;
+	if (n == 5 && strcmp(v[0], "tmrq") == 0)
+		return set_take(s, v) == 0 ? 1 : -1;
 	if (n == 3 && strcmp(v[0], "service") == 0)
 		return service_take(s, v) == 0 ? 1 : -1;
 	return -1;
@@ -156,11 +180,18 @@ state_server_lives(const struct state_server *s)
 	return !s->tms && proc_is(s->pid, s->start_time);
 }
 
+bool
+state_set_lives(const struct state_set *s)
+{
+	return proc_is(s->pid, s->start_time);
+}
+
 void
 state_free(struct state *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		free(s->servers[i].offers);
 	free(s->servers);
+	free(s->sets);
 	memset(s, 0, sizeof *s);
 }

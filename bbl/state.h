@@ -21,15 +21,20 @@ struct state_server {
 	size_t n_offers;
 	struct offer *offers;
 };
+struct state_set { char group[WIRE_GROUP]; long id; pid_t pid; unsigned long long start_time; };	/* a TMRQ */
 struct state {
 	char tuxconfig[4096];
 	size_t n;
 	struct state_server *servers;
+	size_t n_sets;
+	struct state_set *sets;
 };
 
-int state_write(const struct registry *r, const char *tuxconfig, const char *path);	/* 0 or -1, errno */
+struct rqset;
+int state_write(const struct registry *r, const struct rqset *sets, const char *tuxconfig, const char *path);	/* 0 or -1, errno */
 /* 0; -1: absent, damaged, of another version or of an earlier boot; *out is empty then.  Free with state_free(). */
 int state_read(const char *path, struct state *out);
+bool state_set_lives(const struct state_set *s);
 bool state_server_lives(const struct state_server *s);	/* it is a process of its own, and runs */
 void state_free(struct state *s);
 

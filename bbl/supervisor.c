@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "proc.h"
+#include "sets.h"
 #include "ulog.h"
 
 #define BACKOFF_FIRST_MS 100
@@ -25,7 +26,7 @@ supervisor_save(struct bbl *b)
 	char path[512];
 
 	app_file(&b->app, APP_STATE, path, sizeof path);
-	if (state_write(&b->reg, b->app.tuxconfig, path) != 0)
+	if (state_write(&b->reg, b->sets, b->app.tuxconfig, path) != 0)
 		ulog("CMDTUX_CAT:1688: WARN: cannot write %s: %s; a new BBL would not know the servers it has to restart",
 		    path, strerror(errno));
 }
@@ -100,7 +101,11 @@ pidfd_add(struct bbl *b, struct server *s)
 int
 supervisor_watch(struct bbl *b, struct server *s)
 {
+	char why[1024];
+
 	descriptors_close(b, s);
+	if (sets_start(b, s, why, sizeof why) != 0)
+		ulog("CMDTUX_CAT:1728: ERROR: the request queue of server %s/%ld cannot be started: %s", s->group, s->srvid, why);
 	if ((s->start_time = proc_start_time(s->pid)) == 0 || (s->pidfd = proc_pidfd(s->pid)) < 0)
 		return -1;
 	return pidfd_add(b, s);
@@ -121,7 +126,7 @@ server_launch(struct bbl *b, struct server *s, char *why, size_t size)
 	s->generation++;
 	s->since_us = clock_mono_us();
 	s->due_us = s->since_us + START_LIMIT_S * INT64_C(1000000);
-	if (server_spawn(b, s, why, size) != 0)
+	if (sets_start(b, s, why, size) != 0 || server_spawn(b, s, why, size) != 0)
 		return -1;
 	if (pidfd_add(b, s) != 0) {
 		snprintf(why, size, "epoll: %s", strerror(errno));
@@ -362,6 +367,8 @@ supervisor_reap(struct bbl *b)
 				fore_stop(b);
 		} else if ((s = server_by_pidfd(b, events[i].data.fd)) != NULL) {
 			server_died(b, s);
+		} else {
+			(void)sets_reap(b, events[i].data.fd);
 		}
 	}
 }
@@ -413,12 +420,13 @@ supervisor_tick(struct bbl *b)
 		else if (s->state == SERVER_STARTING)
 			start_is_late(b, s);
 	}
+	sets_tick(b);
 }
 
 int64_t
 supervisor_next_due(const struct bbl *b)
 {
-	int64_t due = LINK_FOREVER;
+	int64_t due = sets_next_due(b);
 
 	for (size_t i = 0; i < b->reg.n_servers; i++)
 		if (b->reg.servers[i]->due_us < due)
@@ -470,6 +478,7 @@ supervisor_resume(struct bbl *b)
 	app_file(&b->app, APP_STATE, path, sizeof path);
 	if (state_read(path, &old) != 0)
 		return;
+	sets_take_in(b, &old);
 	for (size_t i = 0; i < old.n; i++)
 		server_take_in(b, &old.servers[i]);
 	if (old.n > 0)

@@ -152,7 +152,7 @@ static const struct command table[] = {
 	{ "paginate", "page", MODE_ANY, "", cmd_paginate, "paginate [{off|on}]", "Show output page by page." },
 	{ "printclient", "pclt", MODE_LOOK, "m:u:c:", cmd_pclt, "printclient [-m machine] [-u usrname] [-c cltname]",
 	    "Show the clients." },
-	{ "printqueue", "pq", MODE_LOOK, "m:", cmd_pq, "printqueue [-m machine] [qaddress]", "Show the request queues." },
+	{ "printqueue", "pq", MODE_LOOK, "m:q:", cmd_pq, "printqueue [-m machine] [-q qaddress | qaddress]", "Show the request queues." },
 	{ "printserver", "psr", MODE_LOOK, "m:g:i:q:", cmd_psr,
 	    "printserver [-m machine] [-g groupname] [-i srvid] [-q qaddress]",
 	    "Show the servers." },

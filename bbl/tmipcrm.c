@@ -62,6 +62,8 @@ state_look(const struct app *a, struct leftover *l)
 		return;
 	for (size_t i = 0; i < l->state.n; i++)
 		l->living += state_server_lives(&l->state.servers[i]);
+	for (size_t i = 0; i < l->state.n_sets; i++)
+		l->living += state_set_lives(&l->state.sets[i]);
 	if (l->owner[0] == '\0' && l->living > 0)
 		snprintf(l->owner, sizeof l->owner, "%s", l->state.tuxconfig);
 }
@@ -97,6 +99,13 @@ end_all(const struct app *a, struct leftover *l)
 
 		snprintf(what, sizeof what, "server %s/%ld", s->group, s->srvid);
 		if (state_server_lives(s) && end_process(what, s->pid, s->start_time, until_us) != 0)
+			rc = -1;
+	}
+	for (size_t i = 0; i < l->state.n_sets; i++) {
+		const struct state_set *q = &l->state.sets[i];
+
+		snprintf(what, sizeof what, "the request queue of %s/%ld", q->group, q->id);
+		if (state_set_lives(q) && end_process(what, q->pid, q->start_time, until_us) != 0)
 			rc = -1;
 	}
 	return rc;

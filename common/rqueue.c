@@ -79,6 +79,12 @@ rqueue_take(struct rqueue *q)
 }
 
 struct rqueue_entry *
+rqueue_highest(const struct rqueue *q)
+{
+	return q->n == 0 ? NULL : q->first[highest(q)];
+}
+
+struct rqueue_entry *
 rqueue_oldest(const struct rqueue *q)
 {
 	return q->oldest;

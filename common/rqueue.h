@@ -29,6 +29,7 @@ struct rqueue {				/* zero-initialise */
 void rqueue_add(struct rqueue *q, struct rqueue_entry *e, int prio);
 struct rqueue_entry *rqueue_take(struct rqueue *q);	/* NULL: empty */
 void rqueue_remove(struct rqueue *q, struct rqueue_entry *e);	/* one that is not in a queue: nothing */
+struct rqueue_entry *rqueue_highest(const struct rqueue *q);	/* first of the highest priority, left where it is; NULL: empty */
 /* The oldest, to walk over all by `younger`; NULL: empty. */
 struct rqueue_entry *rqueue_oldest(const struct rqueue *q);
 

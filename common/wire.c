@@ -11,7 +11,7 @@ wire_peek(const uint8_t *p, size_t n, enum wire_kind *kind, uint64_t *reqid)
 
 	*kind = (enum wire_kind)k;
 	*reqid = rd_u64(&r);
-	return r.bad || version != WIRE_VERSION || k < WIRE_ENQUEUE || k > WIRE_ADMINREPLY ? -1 : 0;
+	return r.bad || version != WIRE_VERSION || k < WIRE_ENQUEUE || k > WIRE_LAST ? -1 : 0;
 }
 
 /* tx: length of gtrid (1), gtrid, timeout_ms (4) */

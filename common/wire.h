@@ -27,7 +27,9 @@ enum wire_kind {
 	WIRE_CALL,		/* -> WIRE_REPLY: a service request; body: its data */
 	WIRE_REPLY,
 	WIRE_ADMIN,		/* -> WIRE_ADMINREPLY: everything rare: names, life and death, qmadmin, tmadmin */
-	WIRE_ADMINREPLY
+	WIRE_ADMINREPLY,
+	WIRE_MEMBER,		/* a server and the queue it shares with others; each way, no reply */
+	WIRE_LAST = WIRE_MEMBER
 };
 
 /*
@@ -177,9 +179,30 @@ struct wire_reply {
 	int64_t urcode;
 	uint8_t doomed;
 	uint8_t leaving;		/* the server ends now and takes no request more */
+	uint8_t more;			/* to a shared request queue: this request is over, and the server takes one more */
 	struct wire_groups groups;	/* joined in the caller's transaction */
 	char type[9], subtype[17];
 	uint8_t has_body;
+};
+
+/*
+ * MEMBER: between a server and TMRQ, the queue of requests that it shares.  It joins, says what it offers, and asks for
+ * requests: as many come as it asked for.  reqid: of READY, the request that is over; 0: none.
+ */
+enum wire_memberop {
+	WIRE_MEMBER_JOIN = 1,	/* srvid, pid */
+	WIRE_MEMBER_OFFER,	/* service */
+	WIRE_MEMBER_WITHDRAW,	/* service */
+	WIRE_MEMBER_READY,	/* request reqid is over (its answer, if it has one, may come later); send `more` more */
+	WIRE_MEMBER_LEAVE,	/* send no more than what waits for this server alone; TMRQ says the same when that is over */
+	WIRE_MEMBER_LAST = WIRE_MEMBER_LEAVE
+};
+struct wire_member {		/* what the operation does not have is zero */
+	uint64_t reqid;
+	uint8_t op;			/* enum wire_memberop */
+	int32_t srvid, pid;
+	uint16_t more;
+	char service[WIRE_NAME];
 };
 
 /*
@@ -227,6 +250,7 @@ WIRE_CODEC(txend);
 WIRE_CODEC(txreply);
 WIRE_CODEC(call);
 WIRE_CODEC(reply);
+WIRE_CODEC(member);
 WIRE_CODEC(admin);		/* decode allocates doc; document_free(&m->doc), also after -1 it is empty */
 WIRE_CODEC(adminreply);		/* decode allocates text and doc */
 

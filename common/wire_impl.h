@@ -38,7 +38,8 @@ enum {				/* the presence mask, the same bits in every kind */
 	HAS_RETRIES = 0x400000,
 	HAS_LEAVING = 0x800000,	/* no field */
 	HAS_WHY = 0x1000000,	/* error, urcode, text */
-	HAS_UNCOUNTED = 0x2000000	/* no field */
+	HAS_UNCOUNTED = 0x2000000,	/* no field */
+	HAS_MORE = 0x4000000	/* no field */
 };
 
 static inline void

@@ -1,5 +1,5 @@
 /*
- * wire - the frames of transactions and services: TXEND, TXREPLY, CALL, REPLY.
+ * wire - the frames of transactions and services: TXEND, TXREPLY, CALL, REPLY, MEMBER.
  */
 #include "wire_impl.h"
 
@@ -147,17 +147,17 @@ wire_call_decode(const uint8_t *p, size_t n, struct wire_call *m)
 /*
  * REPLY.     offset  size  field
  *                 0    10  version, kind, reqid
- *                10     4  presence mask; DOOMED and LEAVING are bits of it
+ *                10     4  presence mask; DOOMED, LEAVING and MORE are bits of it
  *                14     4  error
  *                          then, each only if its bit is on: urcode (8), groups (1, then 2+n each), type, subtype
  */
-#define REPLY_MASK (HAS_BODY | HAS_DOOMED | HAS_LEAVING | HAS_URCODE | HAS_GROUPS | HAS_TYPE | HAS_SUBTYPE)
+#define REPLY_MASK (HAS_BODY | HAS_DOOMED | HAS_LEAVING | HAS_MORE | HAS_URCODE | HAS_GROUPS | HAS_TYPE | HAS_SUBTYPE)
 
 void
 wire_reply_encode(struct wr *w, const struct wire_reply *m)
 {
 	uint32_t has = bit_if(m->has_body, HAS_BODY) | bit_if(m->doomed, HAS_DOOMED) |
-	    bit_if(m->leaving, HAS_LEAVING) | bit_if(m->urcode != 0, HAS_URCODE) |
+	    bit_if(m->leaving, HAS_LEAVING) | bit_if(m->more, HAS_MORE) | bit_if(m->urcode != 0, HAS_URCODE) |
 	    bit_if(m->groups.n != 0, HAS_GROUPS) | has_type(m->type, m->subtype);
 
 	put_start(w, WIRE_REPLY, m->reqid);
@@ -180,9 +180,48 @@ wire_reply_decode(const uint8_t *p, size_t n, struct wire_reply *m)
 	m->has_body = (has & HAS_BODY) != 0;
 	m->doomed = (has & HAS_DOOMED) != 0;
 	m->leaving = (has & HAS_LEAVING) != 0;
+	m->more = (has & HAS_MORE) != 0;
 	m->error = (int32_t)rd_u32(&r);
 	m->urcode = (int64_t)get_u64(&r, has & HAS_URCODE);
 	get_groups(&r, has & HAS_GROUPS, &m->groups);
 	get_type(&r, has, m->type, m->subtype);
+	return rd_clean_end(&r) ? 0 : -1;
+}
+
+/*
+ * MEMBER.    offset  size  field
+ *                 0    10  version, kind, reqid: of READY; of the others 0
+ *                10     1  op, enum wire_memberop
+ *                          then JOIN: srvid (4), pid (4); OFFER, WITHDRAW: service (2+n); READY: more (2)
+ */
+void
+wire_member_encode(struct wr *w, const struct wire_member *m)
+{
+	put_start(w, WIRE_MEMBER, m->reqid);
+	wr_u8(w, m->op);
+	if (m->op == WIRE_MEMBER_JOIN) {
+		wr_u32(w, (uint32_t)m->srvid);
+		wr_u32(w, (uint32_t)m->pid);
+	} else if (m->op == WIRE_MEMBER_OFFER || m->op == WIRE_MEMBER_WITHDRAW) {
+		wr_str(w, m->service);
+	} else if (m->op == WIRE_MEMBER_READY) {
+		wr_u16(w, m->more);
+	}
+}
+
+int
+wire_member_decode(const uint8_t *p, size_t n, struct wire_member *m)
+{
+	struct rd r = { .p = p, .left = n };
+	bool names;
+
+	m->reqid = get_start(&r, WIRE_MEMBER);
+	m->op = rd_u8(&r);
+	insist(&r, m->op >= WIRE_MEMBER_JOIN && m->op <= WIRE_MEMBER_LAST && (m->reqid == 0 || m->op == WIRE_MEMBER_READY));
+	names = m->op == WIRE_MEMBER_OFFER || m->op == WIRE_MEMBER_WITHDRAW;
+	m->srvid = m->op == WIRE_MEMBER_JOIN ? (int32_t)rd_u32(&r) : 0;
+	m->pid = m->op == WIRE_MEMBER_JOIN ? (int32_t)rd_u32(&r) : 0;
+	m->more = m->op == WIRE_MEMBER_READY ? rd_u16(&r) : 0;
+	get_name(&r, names, m->service, sizeof m->service);
 	return rd_clean_end(&r) ? 0 : -1;
 }

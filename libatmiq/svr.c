@@ -96,7 +96,10 @@ endpoint_bind(char *endpoint, size_t size)
 {
 	const struct ubb_machine *m = ubb_machine_here(svr.app->ubb);
 	unsigned perm = (unsigned)(m == NULL ? svr.app->ubb->res.perm : m->perm);
+	struct ubb_set set;
 
+	if (svr.conf != NULL && ubb_set_of(svr.app->ubb, svr.conf, &set))
+		return set_open(&set, endpoint, size);
 	if (ubb_server_endpoint(svr.app->ubb, svr.opt.grpno, svr.opt.srvid, endpoint, size) != 0) {
 		ulog("LIBTUX_CAT:5095: ERROR: the run directory of TUXCONFIG %s is too long for a socket",
 		    svr.app->tuxconfig);
@@ -188,6 +191,7 @@ svr_detach(int status)
 	if (svr.link != NULL)
 		link_server_close(svr.link);
 	svr.link = NULL;
+	set_close();
 	agent = svr.agent;
 	svr.agent = NULL;	/* first: BBL may send one more signal when it loses the connection */
 	bb_agent_end(agent, status);
@@ -270,7 +274,8 @@ end(struct tmserver *server)
 	if (svr.leaving) {
 		relay_close(clock_mono_us());
 		mark_close();
-		link_server_close(svr.link);
+		if (svr.link != NULL)
+			link_server_close(svr.link);
 		fflush(NULL);
 		_exit(1);
 	}
@@ -293,9 +298,9 @@ begin(struct tmserver *server)
 		ulog("LIBTUX_CAT:250: ERROR: tpsvrinit() failed");
 		return -1;
 	}
-	if (svr.threads != NULL && threads_start() != 0)
+	if ((svr.threads != NULL && threads_start() != 0) || offers_start() != 0)
 		return -1;
-	return offers_start();
+	return set_member() ? set_join(svr.threads != NULL ? (unsigned)svr.conf->maxdispatchthreads : 1, svr_wake_fd()) : 0;
 }
 
 static void	/* -v: what was built in, as -s @file takes it */

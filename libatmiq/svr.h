@@ -71,6 +71,7 @@ void serve(void);			/* until it is to end, and nothing waits any more: svrloop.c
 int offer_add(const char *name, void (*call)(TPSVCINFO *));	/* 0 or a TPE code */
 int offer_remove(const char *name);
 void offers_withdraw(void);
+void offers_each(void (*tell)(const char *service, bool yes));	/* all that are offered; with true */
 struct offer *offer_find(const char *name, void (**call)(TPSVCINFO *));	/* NULL: not on offer; it lives for ever */
 
 /* A request that has arrived. */
@@ -84,6 +85,8 @@ struct request {
 	bool counted;			/* its sender counted it in our slot, with this load */
 	unsigned load;
 	bool held;			/* it counts against its sender (link_server_hold) */
+	bool shared;			/* it came from the queue of a set, which is to be told when it is over */
+	bool asked;			/* and one more was asked for with its answer */
 };
 #define LATE_US 50000LL			/* a request that may have waited so long is looked at twice */
 
@@ -147,6 +150,22 @@ void requests_close(void);		/* the threads end when none is left */
 int threads_start(void);		/* those that serve from the start.  0, or -1: one cannot; logged, and none runs */
 void threads_more(void);		/* requests wait and nobody is idle: one more, if it may be */
 void threads_end(void);			/* those requests are served, the threads are gone */
+
+/* --- a server of an MSSQ set, whose requests come from a queue that it shares: svrset.c --- */
+int set_open(const struct ubb_set *of, char *endpoint, size_t size);	/* we are one; where callers find the set.  0, or -1: logged */
+int set_join(unsigned room, int wake_fd);	/* ready for so many requests at once.  0, or -1: logged */
+bool set_member(void);
+bool set_is_from(const struct link_peer *peer);
+bool set_take(struct link_msg *m);	/* a request that is there; false: none */
+int set_fd(void);			/* readable when there may be one, or wake_fd is */
+int64_t set_next_us(void);		/* when set_take() wants to be called although nothing came */
+void set_offer(const char *service, bool yes);
+/* An answer; more: and send one more.  False: it was not sent, and nothing was asked for. */
+bool set_reply(const struct link_peer *to, const struct wire_reply *m, bool more, const struct link_body *body);
+void set_over(const struct link_peer *peer, uint64_t reqid, bool asked);	/* of each that set_take() gave */
+void set_leave(void);			/* we end: what comes until set_left() is ours still */
+bool set_left(void);
+void set_close(void);
 
 /*
  * Requests forwarded, whose replies pass through here on their way to the caller.  A transaction that began here goes along,

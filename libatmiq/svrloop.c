@@ -84,16 +84,16 @@ call_arrived(struct request *r)
 		ulog("LIBTUX_CAT:5111: WARN: dropped a service request that cannot be read (%zu bytes)", r->m.head_len);
 		return false;
 	}
-	r->counted = true;
+	r->counted = !r->shared;	/* a shared queue has no slot to count in */
 	r->load = 50;			/* until we know its service */
-	if (came_too_late()) {
+	if (!r->shared && came_too_late()) {	/* what waits in a shared queue is for whoever is there */
 		work_refuse(r, "this server is suspended");
 		mark_done(r);
 		r->counted = false;
 		return false;
 	}
 	r->deadline_us = r->call.timeout_ms == 0 ? LINK_FOREVER : came + (int64_t)r->call.timeout_ms * 1000;
-	r->since_us = came < svr.busy_since_us ? came : svr.busy_since_us;
+	r->since_us = r->shared ? 0 : came < svr.busy_since_us ? came : svr.busy_since_us;
 	if (!requests_add(r) && svr.threads != NULL)
 		threads_more();
 	return true;
@@ -161,6 +161,34 @@ receive_first(struct link_msg *m, int64_t deadline, int wake_fd)
 	return true;
 }
 
+/* The same for a server of a set: as many as it asked for come, and no more. */
+static bool
+receive_shared(int64_t deadline)
+{
+	static struct request *r;
+	struct link_wait w[MAX_WAIT];
+	bool got = false;
+	int64_t next;
+
+	for (int turn = 0; turn < 2 && !got; turn++) {
+		while ((r != NULL || (r = request_get()) != NULL) && set_take(&r->m)) {
+			got = r->shared = true;
+			if (!handle(r))
+				request_put(r);
+			r = NULL;
+		}
+		if (got || turn > 0 || deadline == 0 || r == NULL || set_left())
+			break;
+		next = set_next_us();
+		if (relay_busy() && relay_next_us() < next)
+			next = relay_next_us();
+		(void)link_wait(w, relay_busy() ? relay_waitables(w, MAX_WAIT) : 0, deadline < next ? deadline : next, set_fd());
+		if (relay_busy())
+			relay_poll();
+	}
+	return got;
+}
+
 /* Take in what is there, so that the most urgent of all is served next; wait for the first.  False: there was none. */
 static bool
 receive(int64_t deadline, int wake_fd)
@@ -168,6 +196,8 @@ receive(int64_t deadline, int wake_fd)
 	static struct request *r;	/* the next one to be received; kept from turn to turn */
 	int n = 1;
 
+	if (set_member())
+		return receive_shared(deadline);
 	if ((r == NULL && (r = request_get()) == NULL) || !receive_first(&r->m, deadline, wake_fd))
 		return false;
 	do {
@@ -191,6 +221,24 @@ serve_one(int64_t deadline, int wake_fd)
 	return true;
 }
 
+/* Callers find us no more; what was sent before is served.  Of a set's queue that is what it gives us until it lets us go. */
+static void
+turn_away(void)
+{
+	if (!svr.leaving)
+		offers_withdraw();
+	if (!set_member())
+		link_server_no_more(svr.link);
+	else if (!svr.leaving)
+		set_leave();
+}
+
+static bool	/* The queue of our set has not let us go. */
+is_kept(void)
+{
+	return set_member() && !svr.leaving && !set_left();
+}
+
 static void
 serve_alone(void)
 {
@@ -199,10 +247,10 @@ serve_alone(void)
 
 	while (!bb_agent_stopping(svr.agent) && !svr.leaving)
 		serve_one(LINK_FOREVER, wake_fd);
-	if (!svr.leaving)
-		offers_withdraw();
-	link_server_no_more(svr.link);
+	turn_away();
 	until = clock_mono_us() + DRAIN_US;
+	while (is_kept() && clock_mono_us() < until)
+		serve_one(until, -1);
 	while (serve_one(0, -1) && clock_mono_us() < until)
 		;			/* what was queued until then; after TPEXIT it is refused */
 	if (svr.leaving)
@@ -221,10 +269,10 @@ serve_threads(void)
 
 	while (!bb_agent_stopping(svr.agent) && !svr.leaving)
 		receive(LINK_FOREVER, wake_fd);
-	if (!svr.leaving)
-		offers_withdraw();
-	link_server_no_more(svr.link);
+	turn_away();
 	until = clock_mono_us() + DRAIN_US;
+	while (is_kept() && clock_mono_us() < until)
+		receive(until, -1);
 	do
 		requests_settle();
 	while (receive(0, -1) && clock_mono_us() < until);

@@ -87,6 +87,7 @@ add(const char *name, void (*call)(TPSVCINFO *))
 	if (rc != 0)
 		return rc > 0 && rc < TPMAXVAL ? rc : TPESYSTEM;
 	offer_set(o, call);
+	set_offer(name, true);
 	return 0;
 }
 
@@ -115,6 +116,7 @@ offer_remove(const char *name)
 	pthread_mutex_lock(&changing);
 	if ((o = offer_find(cut, &call)) != NULL) {
 		offer_set(o, NULL);
+		set_offer(cut, false);
 		err = bb_agent_unadvertise(svr.agent, cut) == 0 ? 0 : TPESYSTEM;
 	}
 	pthread_mutex_unlock(&changing);
@@ -132,6 +134,18 @@ offers_withdraw(void)
 		if (o->offered)
 			bb_agent_unadvertise(svr.agent, o->name);
 	pthread_mutex_unlock(&changing);
+}
+
+void
+offers_each(void (*tell)(const char *service, bool yes))
+{
+	const struct offer *o;
+
+	pthread_mutex_lock(&lock);
+	for (o = svr.offers; o != NULL; o = o->next)
+		if (o->offered)
+			tell(o->name, true);
+	pthread_mutex_unlock(&lock);
 }
 
 int

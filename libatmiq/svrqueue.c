@@ -49,6 +49,9 @@ request_put(struct request *r)
 {
 	mark_done(r);
 	r->counted = false;
+	if (r->shared)
+		set_over(&r->m.peer, r->call.reqid, r->asked);
+	r->shared = r->asked = false;
 	link_msg_done(&r->m);
 	pthread_mutex_lock(&here.lock);
 	if (here.n_spare < SPARE) {
@@ -65,6 +68,8 @@ request_put(struct request *r)
 static void
 hold(struct request *r, bool yes)
 {
+	if (r->shared)
+		return;
 	if (yes)
 		link_server_hold(svr.link, &r->m);
 	else if (r->held)

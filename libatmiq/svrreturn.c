@@ -17,6 +17,15 @@ static __thread struct wr reply_out;	/* kept between replies */
 enum svr_sent
 svr_reply(const struct link_peer *to, const struct wire_reply *m, const struct link_body *body)
 {
+	struct request *r = work_here == NULL ? NULL : work_here->request;
+
+	if (set_is_from(to)) {
+		if (r != NULL && (!r->shared || r->asked || r->call.reqid != m->reqid))
+			r = NULL;	/* the answer to one that was forwarded earlier */
+		if (set_reply(to, m, r != NULL && !svr.leaving, body) && r != NULL)
+			r->asked = !svr.leaving;
+		return SVR_SURE;	/* the queue knows what it has, and answers for what was lost */
+	}
 	wr_reset(&reply_out);
 	wire_reply_encode(&reply_out, m);
 	if (!wr_ok(&reply_out) || link_server_send(svr.link, to, reply_out.p, reply_out.len, body) != LINK_OK) {

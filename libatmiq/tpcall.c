@@ -499,7 +499,9 @@ tpcancel(int cd)
 		err = TPEBADDESC;
 	else if (call->intran)
 		err = TPETRAN;
-	else
+	else {
+		conn_cancel(conn_of(ctx), &call->pending);	/* if it only waits, it need not be served */
 		call_close(ctx, call);
+	}
 	return context_leave(ctx, err);
 }

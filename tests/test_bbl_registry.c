@@ -210,7 +210,7 @@ given_state(void)
 	s = add(30001, 0);
 	server_enter(s, SERVER_READY);
 	add(2, 0);
-	CU_ASSERT_EQUAL(state_write(&reg, "/app dir/tuxconfig", state_path()), 0);
+	CU_ASSERT_EQUAL(state_write(&reg, NULL, "/app dir/tuxconfig", state_path()), 0);
 	registry_close(&reg);
 }
 

@@ -16,6 +16,7 @@ union any {
 	struct wire_txreply txreply;
 	struct wire_call call;
 	struct wire_reply reply;
+	struct wire_member member;
 	struct wire_admin admin;
 	struct wire_adminreply adminreply;
 };
@@ -232,10 +233,28 @@ fill_reply(union any *a)
 	m->urcode = any_number();
 	m->doomed = (uint8_t)dice(2);
 	m->leaving = (uint8_t)dice(2);
+	m->more = (uint8_t)dice(2);
 	fill_groups(&m->groups);
 	fill_str(m->type, sizeof m->type, true);
 	fill_str(m->subtype, sizeof m->subtype, true);
 	m->has_body = (uint8_t)dice(2);
+}
+
+static void
+fill_member(union any *a)
+{
+	struct wire_member *m = &a->member;
+
+	m->op = (uint8_t)(1 + dice(WIRE_MEMBER_LAST));
+	if (m->op == WIRE_MEMBER_JOIN) {
+		m->srvid = (int32_t)any_number();
+		m->pid = (int32_t)any_number();
+	} else if (m->op == WIRE_MEMBER_READY) {
+		m->reqid = (uint64_t)any_number();
+		m->more = (uint16_t)any_number();
+	} else if (m->op != WIRE_MEMBER_LEAVE) {
+		fill_str(m->service, sizeof m->service, false);
+	}
 }
 
 static void
@@ -270,6 +289,7 @@ CODEC(txend)
 CODEC(txreply)
 CODEC(call)
 CODEC(reply)
+CODEC(member)
 CODEC(admin)
 CODEC(adminreply)
 
@@ -287,6 +307,7 @@ static const struct kind {
 	KIND(WIRE_QWAIT, qwait, false), KIND(WIRE_CANCEL, cancel, false), KIND(WIRE_TXEND, txend, false),
 	KIND(WIRE_TXREPLY, txreply, false), KIND(WIRE_CALL, call, false), KIND(WIRE_REPLY, reply, false),
 	KIND(WIRE_ADMIN, admin, true), KIND(WIRE_ADMINREPLY, adminreply, true),
+	KIND(WIRE_MEMBER, member, false),
 };
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -450,7 +471,7 @@ other_versions_and_kinds_are_refused(void)
 	}
 	w.p[1] = 0;
 	CU_ASSERT_EQUAL(wire_peek(w.p, w.len, &kind, &reqid), -1);
-	w.p[1] = WIRE_ADMINREPLY + 1;
+	w.p[1] = WIRE_LAST + 1;
 	CU_ASSERT_EQUAL(wire_peek(w.p, w.len, &kind, &reqid), -1);
 	w.p[1] = WIRE_ENQUEUE;
 	CU_ASSERT_EQUAL(wire_peek(w.p, 9, &kind, &reqid), -1);

@@ -5,7 +5,7 @@
 
 #include "ubb_impl.h"
 
-enum { SOCKET_PATH = 107, LONGEST_NAME = 12 };	/* sun_path without NUL; "/29999.30000" */
+enum { SOCKET_PATH = 107, LONGEST_NAME = 13 };	/* sun_path without NUL; "/29999.30000q" */
 
 int
 rundir_choose(const struct ubb *u, char *buf, size_t size)
@@ -34,6 +34,26 @@ ubb_bbl_endpoint(const struct ubb *u, char *buf, size_t size)
 	int n = snprintf(buf, size, "ipc://%s/bbl", u->rundir);
 
 	return *u->rundir == '/' && n > 0 && (size_t)n < size ? 0 : -1;
+}
+
+static int
+set_socket(const struct ubb *u, const struct ubb_set *set, char which, char *buf, size_t size)
+{
+	int n = snprintf(buf, size, "ipc://%s/%ld.%ld%c", u->rundir, set->group->grpno, set->id, which);
+
+	return *u->rundir == '/' && n > 0 && (size_t)n < size ? 0 : -1;
+}
+
+int
+ubb_set_endpoint(const struct ubb *u, const struct ubb_set *set, char *buf, size_t size)
+{
+	return set_socket(u, set, 'q', buf, size);
+}
+
+int
+ubb_set_members(const struct ubb *u, const struct ubb_set *set, char *buf, size_t size)
+{
+	return set_socket(u, set, 'm', buf, size);
 }
 
 int

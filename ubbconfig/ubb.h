@@ -102,6 +102,17 @@ int ubb_bbl_endpoint(const struct ubb *u, char *buf, size_t size);		/* ipc://RUN
 /* ipc://RUNDIR/GRPNO.SRVID */
 int ubb_server_endpoint(const struct ubb *u, long grpno, long srvid, char *buf, size_t size);
 
+/*
+ * An MSSQ set: the servers of one group that have the same RQADDR, when there can be more than one of them.  Its queue is a process,
+ * TMRQ.  id: the lowest SRVID of the entries, which names the set in its group.  Servers of ours that take nothing from a queue that
+ * others read (TMQUEUE, TMQFORWARD, TMQAMQP) are in none.
+ */
+struct ubb_set { const struct ubb_group *group; const char *rqaddr; long id, rqperm; };
+bool ubb_set_of(const struct ubb *u, const struct ubb_server *s, struct ubb_set *out);	/* false: it is in none */
+bool ubb_set_find(const struct ubb *u, long grpno, long id, struct ubb_set *out);
+int ubb_set_endpoint(const struct ubb *u, const struct ubb_set *set, char *buf, size_t size);	/* for callers: ipc://RUNDIR/GRPNO.IDq */
+int ubb_set_members(const struct ubb *u, const struct ubb_set *set, char *buf, size_t size);	/* for members: ipc://RUNDIR/GRPNO.IDm */
+
 /* Set the variables of an ENVFILE (NAME=value lines, # comments, $VAR and ${VAR} expanded).  0, or -1 and errno. */
 int envfile_load(const char *path);
 

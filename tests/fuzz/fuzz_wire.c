@@ -34,6 +34,7 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 	TRY(txreply, (void)0);
 	TRY(call, (void)0);
 	TRY(reply, (void)0);
+	TRY(member, (void)0);
 	TRY(admin, document_free(&m.doc));
 	TRY(adminreply, (document_free(&m.doc), free(m.text)));
 	return 0;
