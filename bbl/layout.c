@@ -146,15 +146,17 @@ layout_pclt(FILE *out, const struct document *rows, const struct layout_show *sh
 static void
 pq_line(FILE *out, const struct record *r)
 {
-	fprintf(out, "%-14.14s %-11.11s%8ld%10ld%10ld%10.1f%11.11s\n", value(r, "program"), value(r, "queue"),
-	    record_long(r, "serving", 0), record_long(r, "wkqueued", 0), record_long(r, "queued", 0), 0.0, value(r, "lmid"));
+	long serving = record_long(r, "serving", 0), queued = record_long(r, "queued", 0);
+
+	fprintf(out, "%-14.14s %-11.11s%8ld%10ld%10ld%10.1f%11.11s\n", value(r, "program"), value(r, "queue"), serving,
+	    record_long(r, "wkqueued", 0), queued, serving > 0 ? (double)queued / (double)serving : 0.0, value(r, "lmid"));
 }
 
 void
 layout_pq(FILE *out, const struct document *rows, const struct layout_show *show)
 {
 	static const char *const labels[][2] = { { "Prog Name", "program" }, { "Queue Name", "queue" },
-		{ "Serving", "serving" }, { "Machine", "lmid" } };
+		{ "Serving", "serving" }, { "Work Queued", "wkqueued" }, { "Queued", "queued" }, { "Machine", "lmid" } };
 
 	if (!show->verbose)
 		fprintf(out, "Prog Name      Queue Name  # Serve Wk Queued  # Queued  Ave. Len    Machine\n"

@@ -4,6 +4,7 @@
 
 #include "bbl.h"
 #include "clock.h"
+#include "slots.h"
 
 void
 server_queue_name(const struct server *s, char *buf, size_t size)
@@ -150,9 +151,25 @@ pq_add(struct document *out, const char *program, const char *queue, const char 
 	    record_set(r, "serving", "1") != 0 || record_set(r, "lmid", lmid) != 0 ? -1 : 0;
 }
 
+/* What waits in the server's own queue, as the table of servers has it: sent to it, and not begun. */
+static int
+pq_waits(const struct bbl *b, const struct server *s, struct record *r)
+{
+	struct slots_ref ref;
+	struct slots_entry e;
+	unsigned long waits;
+
+	if (b->slots == NULL || !slots_find(b->slots, s->grpno, s->srvid, 0, &ref) || !slots_read(b->slots, ref.i, &e) || e.dead)
+		return 0;
+	waits = e.sent > e.serving ? e.sent - e.serving : 0;
+	return record_setf(r, "queued", "%lu", waits) != 0 ||
+	    record_setf(r, "wkqueued", "%lu", waits == 0 ? 0 : (unsigned long)e.load * waits / e.sent) != 0 ? -1 : 0;
+}
+
 int
 rows_pq(const struct bbl *b, struct document *out)
 {
+	const char *shared;
 	char queue[128];
 	int rc;
 
@@ -160,7 +177,10 @@ rows_pq(const struct bbl *b, struct document *out)
 	rc = pq_add(out, "BBL", queue, "", b->app.machine->lmid);
 	for (size_t i = 0; i < b->reg.n_servers && rc == 0; i++) {
 		server_queue_name(b->reg.servers[i], queue, sizeof queue);
-		rc = pq_add(out, b->reg.servers[i]->program, queue, shared_endpoint(b, b->reg.servers[i]), b->app.machine->lmid);
+		shared = shared_endpoint(b, b->reg.servers[i]);
+		rc = pq_add(out, b->reg.servers[i]->program, queue, shared, b->app.machine->lmid);
+		if (rc == 0 && *shared == '\0')
+			rc = pq_waits(b, b->reg.servers[i], pq_find(out, queue, ""));
 	}
 	return rc;
 }

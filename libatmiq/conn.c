@@ -19,6 +19,7 @@
 #define ASK_AGAIN_US (100 * MS)		/* while a server is being started */
 #define TRY_US (500 * MS)		/* for a server that may be gone, before BBL is asked again */
 #define CONNECT_US (1000 * MS)		/* TPNOBLOCK: a connection may take its time, a full one may not */
+#define ABSENT 20		/* questions to BBL, while others offer a service and the group that is wanted does not: 2 s */
 #define MOST_US (8000 * MS)		/* each try that found a server too busy is followed by a longer one, up to this */
 #define STALL_US (10000 * MS)		/* a server that takes nothing of a message under way for so long is gone */
 #define SIGNAL_US (1000 * MS)		/* what a signal leaves to a message under way */
@@ -176,6 +177,8 @@ service_from_reply(const char *name, const struct document *doc)
 		s->autotran = v != NULL && (*v == 'Y' || *v == 'y' || *v == '1');
 		v = record_get(r, "buftype");
 		s->buftype = strdup(v == NULL ? "" : v);
+		if ((v = record_get(r, "routing")) != NULL)
+			snprintf(s->routing, sizeof s->routing, "%s", v);
 	}
 	if (s->n > 1)
 		s->turn = turn_first();
@@ -461,6 +464,16 @@ conn_ask_again(struct conn *c, const char *name, bool pause, const struct patien
 	return pause ? pause_us(ASK_AGAIN_US, how) : 0;
 }
 
+static bool
+offers(const struct service *s, const char *group)
+{
+	size_t i;
+
+	for (i = 0; i < s->n && strcmp(s->target[i].group, group) != 0; i++)
+		;
+	return i < s->n;
+}
+
 int
 conn_submit(struct conn *c, const char *name, const struct wire_groups *joined, const struct link_body *body,
     const struct patience *how, struct pending *p)
@@ -470,15 +483,22 @@ conn_submit(struct conn *c, const char *name, const struct wire_groups *joined, 
 	struct target *t;
 	struct slots_ref counted;
 	int64_t try_us = TRY_US;
-	int rc, err;
+	int rc, err, absent = 0;
 	bool first = true;
 
 	for (;; first = false) {
 		if ((err = conn_lookup(c, name, how, &known)) != 0)
 			return err;
 		s = c->services;	/* conn_lookup() puts it first */
-		if ((t = target_choose(c, s, joined)) == NULL)
-			return TPETRAN;
+		if ((t = target_choose(c, s, joined, p->only)) == NULL) {
+			if (p->only[0] == '\0' || offers(s, p->only))
+				return TPETRAN;
+			if (how->noblock || ++absent > ABSENT)
+				return TPENOENT;
+			if ((err = conn_ask_again(c, name, absent > 1, how)) != 0)	/* it may be being started */
+				return err;
+			continue;
+		}
 		if (t->peer == NULL && (t->peer = peer_open(c, t->endpoint)) == NULL)
 			return TPEOS;
 		if (t->peer->leaving) {

@@ -48,6 +48,7 @@ struct service {			/* what BBL said about a name */
 	long prio, trantime, blocktime_ms;
 	bool autotran;
 	char *buftype;			/* "" or ALL: any */
+	char routing[WIRE_GROUP];	/* criterion; "": none */
 	unsigned turn;			/* round robin among the equally busy */
 	size_t n;
 	struct target target[];
@@ -61,6 +62,7 @@ struct pending {			/* a request under way; the caller's memory, zero-initialised
 	struct peer *peer;
 	struct link_msg *msg;		/* ANSWERED */
 	bool unbegun;			/* GONE: its server died before it began it, which is as surely not sent */
+	char only[WIRE_GROUP];		/* set before it is submitted: no other group may have it; "": any */
 	struct kept *kept;		/* what conn_again() needs; NULL: nothing */
 	char group[WIRE_GROUP];		/* of the server that has it */
 };
@@ -103,7 +105,7 @@ uint64_t conn_next_reqid(struct conn *c);
  * Send the header that stands in c->out, with request id p->reqid, to one of the servers of `service`, and put p among
  * the requests under way.  `joined` (NULL: none): groups to prefer; when they are as many as may join one transaction, only
  * these.  A code other than 0 means surely not sent: those of conn_lookup(), TPETIME, TPEBLOCK, TPEOS, and TPETRAN when
- * the service is offered by a group too many.
+ * the service is offered by a group too many.  TPENOENT also when p->only does not offer it.
  */
 int conn_submit(struct conn *c, const char *service, const struct wire_groups *joined, const struct link_body *body,
     const struct patience *how, struct pending *p);

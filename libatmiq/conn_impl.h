@@ -13,9 +13,9 @@ struct peer *peer_find(struct conn *c, const char *endpoint);
 /*
  * A server of a group that joined already, or else any while there is room for one more: a transaction that stays on one
  * branch ends with one message.  Among these the one with the least load, in turn among equals.  One that ends comes last.
- * NULL: there is none that the transaction may go to.
+ * only ("": any): of that group alone.  NULL: there is none that the request may go to.
  */
-struct target *target_choose(struct conn *c, struct service *s, const struct wire_groups *joined);
+struct target *target_choose(struct conn *c, struct service *s, const struct wire_groups *joined, const char *only);
 /* Just before a request is sent to t; and when it was not.  What was counted is told to the second. */
 struct slots_ref target_count(struct conn *c, struct target *t);
 void target_uncount(struct conn *c, const struct target *t, struct slots_ref counted);

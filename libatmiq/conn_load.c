@@ -64,7 +64,7 @@ target_busy(struct conn *c, struct target *t)
 }
 
 struct target *
-target_choose(struct conn *c, struct service *s, const struct wire_groups *joined)
+target_choose(struct conn *c, struct service *s, const struct wire_groups *joined, const char *only)
 {
 	struct target *best = NULL, *t;
 	bool full = joined != NULL && joined->n == WIRE_MAX_GROUPS, best_in = false, in;
@@ -74,7 +74,7 @@ target_choose(struct conn *c, struct service *s, const struct wire_groups *joine
 	for (i = 0; i < s->n; i++) {
 		t = &s->target[(s->turn + i) % s->n];
 		in = has_group(joined, t->group);
-		if (!in && (full || best_in))
+		if ((!in && (full || best_in)) || (*only != '\0' && strcmp(t->group, only) != 0))
 			continue;
 		busy = target_busy(c, t);
 		if (best == NULL || in != best_in || busy < best_busy) {

@@ -216,6 +216,12 @@ void buffer_fork_done(void);
 void calls_forget(struct context *ctx, bool only_intran);
 int calls_open(const struct context *ctx, bool only_intran);
 
+/* --- routing by data: route.c --- */
+/* The group that a request with these data goes to, "" any, into pending.only.  0, or TPESYSTEM: it cannot be told; logged. */
+int route_choose(const struct app *app, const struct service *s, const char *type, const char *subtype, char *data, long len,
+    char group[WIRE_GROUP]);
+void route_dequeue(const struct app *app, const struct service *s, const char *type, const char *subtype, char group[WIRE_GROUP]);
+
 /* --- serving --- */
 int svr_wake_fd(void);		/* readable once a stop is asked for; -1 in a client */
 

@@ -135,6 +135,8 @@ relay_send(struct relay *r, bool noblock)
 		return err;
 	if (!conn_accepts_type(s, r->call.type, r->call.subtype))
 		return TPEITYPE;
+	if ((err = route_choose(svr.app, s, r->call.type, r->call.subtype, r->data, (long)r->n, r->pending.only)) != 0)
+		return err;
 	r->call.reqid = r->pending.reqid = conn_next_reqid(&conn);
 	r->call.timeout_ms = time_left_ms(r->deadline_us);
 	wr_reset(&conn.out);

@@ -128,6 +128,8 @@ call_send_typed(struct context *ctx, struct call *call, char *svc, char *data, c
 		return err;
 	if (!conn_accepts_type(s, type->type, type->subtype))
 		return TPEITYPE;
+	if ((err = route_choose(ctx->app, s, type->type, type->subtype, data, n, call->pending.only)) != 0)
+		return err;
 	memcpy(call->service, m.service, sizeof call->service);
 	call->blocktime_us = s->blocktime_ms * 1000;
 	patience_of_service(how, call->blocktime_us);

@@ -44,6 +44,9 @@ struct operation {
 	struct context *ctx;
 	struct conn *conn;		/* its own meanwhile; NULL: not under way */
 	char service[WIRE_NAME];
+	const struct typed *type;	/* of the buffer; NULL: there is none */
+	char *data;			/* of a message to be enqueued, */
+	long n;				/* so many bytes */
 	struct wire_groups joined;	/* the transaction's groups when it began */
 	struct patience how;
 	struct pending pending;
@@ -103,6 +106,11 @@ operation_go(struct operation *op, struct wire_tx *tx)
 	if ((err = conn_lookup(op->conn, op->service, &op->how, &s)) != 0)
 		return err;
 	patience_of_service(&op->how, s->blocktime_ms * 1000);
+	if (op->data == NULL && op->type != NULL)
+		route_dequeue(op->ctx->app, s, op->type->type, op->type->subtype, op->pending.only);
+	else if (op->data != NULL && (err = route_choose(op->ctx->app, s, op->type->type, op->type->subtype, op->data, op->n,
+	    op->pending.only)) != 0)
+		return err;
 	return operation_branch(op, s, tx);
 }
 
@@ -295,6 +303,9 @@ enqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, const struct typed *
 		memcpy(m.type, type->type, sizeof m.type);
 		memcpy(m.subtype, type->subtype, sizeof m.subtype);
 		body.n = (size_t)n;
+		op.type = type;
+		op.data = data;
+		op.n = n;
 	}
 	if (op.in_tran)
 		tran_to_wire(op.ctx, &m.tx);
@@ -395,6 +406,7 @@ dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len, long fla
 	if (ctl != NULL)
 		m.flags = (uint32_t)(ctl->flags & (retries != NULL ? CONTROL_FLAGS | ATMIQ_QDELAYED : CONTROL_FLAGS));
 	memset(&op, 0, sizeof op);
+	op.type = &type;
 	if ((op.ctx = context_enter()) == NULL)
 		return -1;
 	op.repeatable = (m.flags & TPQPEEK) != 0;

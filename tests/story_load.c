@@ -191,6 +191,29 @@ a_burst_is_shared(void)
 	done();
 }
 
+static void	/* pq shows what waits, without what is served. */
+pq_shows_what_waits(void)
+{
+	char *out;
+	int cd[4], i;
+
+	given_one_server();
+	for (i = 0; i < 4; i++)
+		cd[i] = acall("WAIT", "go");
+	await_state(1, 4, 1);
+	out = given_ok(g, "pq\nquit\n", "tmadmin -r");
+	CU_ASSERT_TRUE(has(out, "server         00001.00001       1       150         3       3.0      SITE1\n"));
+	free(out);
+	given_write(g, "go", "x");
+	for (i = 0; i < 4; i++)
+		CU_ASSERT_EQUAL(reply(cd[i]), 0);
+	await_state(1, 0, 0);
+	out = given_ok(g, "pq\nquit\n", "tmadmin -r");
+	CU_ASSERT_TRUE(has(out, "server         00001.00001       1         0         0       0.0      SITE1\n"));
+	free(out);
+	done();
+}
+
 /* ---- a server that dies ---- */
 
 static void	/* 20 callers, one of which sends what kills the server: it costs that one request and no other. */
@@ -414,6 +437,7 @@ main(void)
 {
 	static const struct unit_test tests[] = {
 		UNIT(a_burst_is_shared),
+		UNIT(pq_shows_what_waits),
 		UNIT(poison_among_the_calls_of_one_client_costs_one),
 		UNIT(a_caller_that_does_not_wait_gets_its_answer_later),
 		UNIT(what_is_too_large_is_not_kept),

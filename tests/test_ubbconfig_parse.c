@@ -289,6 +289,84 @@ routing_ranges_are_checked_against_the_groups(void)
 	    "ubb:13:32: group \"NOPE\" in RANGES is not in *GROUPS");
 }
 
+#define ROUTED(line) HEAD GRP "*SERVERS\n*SERVICES\nS ROUTING=R\n*ROUTING\n" line "\n"	/* the line is number 13 + 1 */
+
+static void
+values_of_ranges_are_read(void)
+{
+	struct ubb_range r;
+	const char *p;
+
+	GOOD(ROUTED("R FIELD=A FIELDTYPE=LONG BUFTYPE=\"FML32;VIEW:v1,v2;XML\" RANGES=\"MIN - -1:G, 0-4.5:*,\n+5:QUE1,6 -MAX : G\""));
+	CU_ASSERT_EQUAL(warnings, 0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(p = ubb_range_next(u->routings[0].ranges, &r));
+	CU_ASSERT_TRUE(r.low.kind == UBB_END_MIN && r.high.kind == UBB_END_NUMBER && r.high.number == -1);
+	CU_ASSERT_STRING_EQUAL(r.group, "G");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(p = ubb_range_next(p, &r));
+	CU_ASSERT_TRUE(r.low.number == 0 && r.high.number == 4.5 && strcmp(r.group, "*") == 0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(p = ubb_range_next(p, &r));
+	CU_ASSERT_TRUE(r.low.number == 5 && r.high.number == 5);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(p = ubb_range_next(p, &r));
+	CU_ASSERT_TRUE(r.low.number == 6 && r.high.kind == UBB_END_MAX);
+	CU_ASSERT_PTR_NULL(ubb_range_next(p, &r));
+	GOOD(ROUTED("R FIELD=A BUFTYPE=FML RANGES=\"'A-b:c, d'-'O\\'Brien':G,*:*\""));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(p = ubb_range_next(u->routings[0].ranges, &r));
+	CU_ASSERT_STRING_EQUAL(r.low.text, "A-b:c, d");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(p = ubb_range_next(p, &r));
+	CU_ASSERT_TRUE(r.any && *r.why == '\0');
+}
+
+static void
+ranges_that_cannot_be_are_refused(void)
+{
+	static const struct { const char *ranges, *said; } bad[] = {
+		{ "1-2", "\"1-2\" in RANGES has no :group" }, { "1-2:", "\"1-2:\" in RANGES has no group behind the colon" },
+		{ "x-y:G", "\"x-y\" in RANGES is no value" }, { "5-1:G", "\"5-1\" in RANGES: the low end is above the high one" },
+		{ "'b'-'a':G", "\"'b'-'a'\" in RANGES: the low end" }, { "5-MIN:G", "\"5-MIN\" in RANGES: the low end" },
+		{ "MAX-5:G", "\"MAX-5\" in RANGES: the low end" }, { "'a:G", "'a:G in RANGES has no closing quote" },
+		{ "1-2:G 3:G", "\"1-2:G 3:G\" in RANGES: a comma is missing" }, 		{ "*:NOPE", "group \"NOPE\" in RANGES is not in *GROUPS" }, { "-:G", "\"-\" in RANGES is no value" } };
+	char text[1024], said_[256];
+	size_t i;
+
+	for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		snprintf(text, sizeof text, "%s", ROUTED("R FIELD=A BUFTYPE=FML RANGES=\"@\""));
+		snprintf(strchr(text, '@'), 200, "%s\"\n", bad[i].ranges);
+		snprintf(said_, sizeof said_, "ubb:14:30: %s", bad[i].said);
+		ONLY_FAULT(text, said_);
+	}
+	ONLY_FAULT(ROUTED("R FIELD=A FIELDTYPE=STRING BUFTYPE=XML RANGES=\"1:G\""), "ubb:14:47: RANGES has numbers, and FIELDTYPE is STRING");
+	ONLY_FAULT(ROUTED("R FIELD=A FIELDTYPE=LONG BUFTYPE=XML RANGES=\"'a':G\""), "ubb:14:45: RANGES has text, and FIELDTYPE is LONG");
+}
+
+static void	/* Tuxedo takes the first that fits. */
+ranges_that_overlap_are_pointed_out(void)
+{
+	GOOD(ROUTED("R FIELD=A BUFTYPE=FML RANGES=\"1-5:G,5-9:QUE1,20:G\""));
+	CU_ASSERT_EQUAL(warnings, 1);
+	CU_ASSERT_TRUE(says("ubb:14:30: warning: range 2 in RANGES has values of range 1") || warnings == 1);
+	GOOD(ROUTED("R FIELD=A BUFTYPE=FML RANGES=\"*:G,5-9:QUE1\""));
+	CU_ASSERT_EQUAL(warnings, 1);
+}
+
+static void
+types_of_a_criterion_are_checked(void)
+{
+	GOOD(ROUTED("R FIELD=A BUFTYPE=\"FML32;VIEW:a,b;X_COMMON:c;XML:root;MINE\" RANGES=\"*:G\"\nR FIELD=B BUFTYPE=\"FML;VIEW:c\" RANGES=\"*:QUE1\""));
+	CU_ASSERT_STRING_EQUAL(ubb_routing_find(u, "R", "FML32", "")->field, "A");
+	CU_ASSERT_STRING_EQUAL(ubb_routing_find(u, "R", "VIEW", "c")->field, "B");
+	CU_ASSERT_STRING_EQUAL(ubb_routing_find(u, "R", "VIEW", "b")->field, "A");
+	CU_ASSERT_STRING_EQUAL(ubb_routing_find(u, "R", "XML", "")->field, "A");
+	CU_ASSERT_PTR_NULL(ubb_routing_find(u, "R", "VIEW", "d"));
+	CU_ASSERT_PTR_NULL(ubb_routing_find(u, "R", "STRING", ""));
+	CU_ASSERT_PTR_NULL(ubb_routing_find(u, "S", "FML", ""));
+	ONLY_FAULT(ROUTED("R FIELD=A BUFTYPE=\"FML;STRING\" RANGES=\"*:G\""), "ubb:14:19: \"STRING\" in BUFTYPE has no fields");
+	ONLY_FAULT(ROUTED("R FIELD=A BUFTYPE=\"FML:x\" RANGES=\"*:G\""), "ubb:14:19: \"FML\" in BUFTYPE has a subtype");
+	ONLY_FAULT(ROUTED("R FIELD=A BUFTYPE=\"VIEW32\" RANGES=\"*:G\""), "ubb:14:19: \"VIEW32\" in BUFTYPE has no subtype");
+	ONLY_FAULT(ROUTED("R FIELD=A BUFTYPE=\"VIEW:*\" RANGES=\"*:G\""), "ubb:14:19: \"VIEW\" in BUFTYPE has no subtype");
+	ONLY_FAULT(ROUTED("R FIELD=A BUFTYPE=\"FML;FML32\" RANGES=\"*:G\"\nR FIELD=B BUFTYPE=FML32 RANGES=\"*:G\""),
+	    "ubb:15:1: routing criterion R is given again for the buffer type FML32");
+}
+
 static void
 parameters_without_effect_are_kept(void)
 {
@@ -630,6 +708,10 @@ main(void)
 		UNIT(an_empty_clopt_is_not_the_default_one),
 		UNIT(queue_servers_are_read_as_real_files_write_them),
 		UNIT(routing_ranges_are_checked_against_the_groups),
+		UNIT(values_of_ranges_are_read),
+		UNIT(ranges_that_cannot_be_are_refused),
+		UNIT(ranges_that_overlap_are_pointed_out),
+		UNIT(types_of_a_criterion_are_checked),
 		UNIT(parameters_without_effect_are_kept),
 		UNIT(a_section_that_has_no_effect_is_passed_over),
 		UNIT(scanunit_and_what_counts_in_it),

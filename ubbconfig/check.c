@@ -208,43 +208,6 @@ references(struct checker *c)
 	}
 }
 
-/* RANGES: lo-hi:group, with commas between; a group may be *.  Values may be quoted by '. */
-static void
-routing_ranges(struct checker *c)
-{
-	const struct ubb *u = c->u;
-	size_t i, n;
-
-	for (i = 0; i < u->n_routings; i++) {
-		const char *p = u->routings[i].ranges, *colon;
-		struct place at = raw_place(raw_of(c, S_ROUTING, i), "RANGES");
-		char group[64];
-		bool quoted;
-
-		while (*p) {
-			for (colon = NULL, quoted = false, n = 0; p[n] && (quoted || p[n] != ','); n++)
-				if (p[n] == '\'')
-					quoted = !quoted;
-				else if (p[n] == ':' && !quoted)
-					colon = p + n;
-			if (colon == NULL) {
-				problem_error(c->ps, at, "\"%.*s\" in RANGES has no :group; allowed is low-high:group",
-				    (int)(n < 60 ? n : 60), p);
-				break;
-			}
-			snprintf(group, sizeof group, "%.*s", (int)(p + n - colon - 1 < 60 ? p + n - colon - 1 : 60),
-			    colon + 1);
-			group[strcspn(group, " \t")] = '\0';
-			if (strcmp(group, "*") != 0 && u->n_groups > 0 && ubb_group_by_name(u, group) == NULL)
-				problem_error(c->ps, at,
-				    "group \"%s\" in RANGES is not in *GROUPS; allowed are its groups and *", group);
-			p += n + (p[n] == ',');
-			while (*p == ' ' || *p == '\t')
-				p++;
-		}
-	}
-}
-
 /* --- numbers that depend on others --- */
 static void
 scan_product(struct checker *c, const char *name, long scans)
@@ -486,10 +449,9 @@ check(const struct ubb *u, const struct raw *r, struct problems *ps)
 	server_ids_once(&c);
 	names_once(
 	    &c, S_SERVICES, NULL, "service", offsetof(struct ubb_service, name), offsetof(struct ubb_service, srvgrp));
-	names_once(&c, S_ROUTING, NULL, "routing criterion", offsetof(struct ubb_routing, name), 0);
 	names_once(&c, S_NETGROUPS, NULL, "network group", offsetof(struct ubb_netgroup, name), 0);
 	references(&c);
-	routing_ranges(&c);
+	routing_check(c.u, c.r, c.ps);
 	servers_agree(&c);
 	queue_groups(&c);
 }

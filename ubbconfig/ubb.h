@@ -94,6 +94,22 @@ const struct ubb_server *ubb_server_by_id(const struct ubb *u, const char *srvgr
 /* The group's own entry, else the general one; srvgrp may be NULL. */
 const struct ubb_service *ubb_service_find(const struct ubb *u, const char *name, const char *srvgrp);
 
+/*
+ * What a criterion of *ROUTING says.  *_next(): the piece at p, and where the next one begins; NULL: there is none.  A piece that
+ * cannot be read has a sentence in `why`.
+ */
+enum ubb_end_kind { UBB_END_MIN, UBB_END_MAX, UBB_END_NUMBER, UBB_END_TEXT };
+struct ubb_range_end { enum ubb_end_kind kind; long double number; char text[256]; };
+struct ubb_range { bool any; struct ubb_range_end low, high; char group[32]; char why[160]; };	/* any: *; group * is any group */
+struct ubb_buftype { const char *type, *subtypes; size_t type_len, subtypes_len; };	/* subtypes NULL: none; else with commas */
+const char *ubb_range_next(const char *p, struct ubb_range *out);
+bool ubb_ranges_overlap(const struct ubb_range *a, const struct ubb_range *b);
+const char *ubb_buftype_next(const char *p, struct ubb_buftype *out);
+/* The criterion of that name for buffers of this type; NULL: it does not route them. */
+const struct ubb_routing *ubb_routing_find(const struct ubb *u, const char *name, const char *type, const char *subtype);
+/* Does it send all values to one group?  True: which one, "" any. */
+bool ubb_routing_of_all(const struct ubb_routing *r, char *group, size_t size);
+
 /* OPENINFO "TUXEDO/QM:<device>:<space>" (or ; as the last separator).  0, or -1: not of that form.  Sizes with NUL. */
 int openinfo_split(const char *openinfo, char *device, size_t device_size, char *space, size_t space_size);
 

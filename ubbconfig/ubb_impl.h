@@ -125,6 +125,7 @@ bool config_parse(struct raw *r, const char *text, size_t len, bool as_compiled,
 /* --- build.c, check.c --- */
 struct ubb *build(const struct raw *r, struct problems *ps);	/* NULL: no memory */
 void check(const struct ubb *u, const struct raw *r, struct problems *ps);
+void routing_check(const struct ubb *u, const struct raw *r, struct problems *ps);	/* check_routing.c */
 
 /* --- ubb.c: what tmloadcf asks beyond ubb_parse() --- */
 struct ubb_wanted {
