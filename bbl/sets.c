@@ -158,6 +158,19 @@ sets_reap(struct bbl *b, int fd)
 	return true;
 }
 
+bool
+sets_reap_pid(struct bbl *b, pid_t pid)
+{
+	struct rqset *q;
+
+	for (q = b->sets; q != NULL && (q->pid != pid || q->pidfd < 0); q = q->next)
+		;
+	if (q == NULL)
+		return false;
+	set_died(b, q);
+	return true;
+}
+
 /* What is to become of it now.  False: it is to be forgotten. */
 static bool
 set_turn(struct bbl *b, struct rqset *q, int64_t now)

@@ -24,6 +24,7 @@ struct rqset {
 int sets_start(struct bbl *b, const struct server *s, char *why, size_t size);
 void sets_take_in(struct bbl *b, const struct state *old);	/* what an earlier BBL left */
 bool sets_reap(struct bbl *b, int fd);		/* a death: true, it was one of ours */
+bool sets_reap_pid(struct bbl *b, pid_t pid);	/* the same for a child that has ended */
 void sets_tick(struct bbl *b);
 int64_t sets_next_due(const struct bbl *b);
 bool sets_any(const struct bbl *b);		/* a process is left */

@@ -312,8 +312,8 @@ tmrq_run(const struct bbl *b, const char *program, char **argv, int go)
 
 	if (read(go, &c, 1) != 1)
 		_exit(0);
-
 	child_signals_and_limits(b);
+	fore_child(b);
 	if (chdir(m->appdir) != 0 || setenv("TUXCONFIG", b->app.tuxconfig, 1) != 0)
 		_exit(127);
 	execv(program, argv);

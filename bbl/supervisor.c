@@ -341,7 +341,7 @@ children_reap(struct bbl *b)
 			return;
 		if ((s = server_by_pid(b, si.si_pid)) != NULL) {
 			server_died(b, s);
-		} else {
+		} else if (!sets_reap_pid(b, si.si_pid)) {
 			(void)waitid(P_PID, (id_t)si.si_pid, &si, WEXITED | WNOHANG);
 			fore_child_ended(b, si.si_pid, &si);
 		}
