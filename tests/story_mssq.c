@@ -42,6 +42,16 @@ given_set(void)
 	    .services = "PID\nNOTE LOAD=70\n", .resources = "LDBAL\tY\n", .queues = "qcreate Q fifo none 5 0 100% 0% \"\"\n" });
 }
 
+static void	/* One server alone, which serves on four threads. */
+given_threads(void)
+{
+	g = given_system(&(struct given_conf){ .server_source = source,
+	    .server_services = "-t -s PID,SLOW,NOTE,DIE,DIEAT,PUT,PUTDIE,FORW,EXIT,OFFER,TAKE",
+	    .server_params = "MIN=1 MAX=2 RQADDR=one_for_all_of_them RESTART=Y MAXGEN=200 GRACE=0 MINDISPATCHTHREADS=1 "
+			     "MAXDISPATCHTHREADS=4 CLOPT=\"-A\"",
+	    .queues = "qcreate Q fifo none 5 0 100% 0% \"\"\n" });
+}
+
 static void
 set_done(void)
 {
@@ -542,6 +552,34 @@ tables_show_one_queue(void)
 	set_done();
 }
 
+static void	/* It takes as many requests at once as it has threads, the rest waits for any member. */
+member_with_threads_takes_as_many(void)
+{
+	int slow[4], waiting[5];
+
+	given_threads();
+	for (int i = 0; i < 4; i++)
+		CU_ASSERT_NOT_EQUAL(slow[i] = begin_call("SLOW", "gate", 0), -1);
+	CU_ASSERT_TRUE(noted("at.", 4));
+	for (int i = 0; i < 5; i++)
+		CU_ASSERT_NOT_EQUAL(waiting[i] = begin_call("PID", "w", 0), -1);
+	CU_ASSERT_TRUE(queued_are(5));
+	free(given_ok(g, NULL, "tmboot -y -i 2"));
+	for (int i = 0; i < 5; i++)
+		CU_ASSERT_EQUAL(end_call(waiting[i]), 0);	/* by the second one, which has just come */
+	given_kill(g, "TMRQ", SIGKILL);
+	for (int i = 0; i < 4; i++)
+		CU_ASSERT_EQUAL(end_call(slow[i]), TPESVCERR);
+	given_write(g, "gate", "open");
+	for (int round = 0; round < 10; round++) {
+		for (int i = 0; i < 4; i++)
+			CU_ASSERT_NOT_EQUAL(slow[i] = begin_call(i % 2 ? "PID" : "FORW", "w", 0), -1);
+		for (int i = 0; i < 4; i++)
+			CU_ASSERT_EQUAL(end_call(slow[i]), 0);
+	}
+	set_done();
+}
+
 static void	/* Everything at once is killed: tmipcrm leaves nothing of the set. */
 tmipcrm_takes_the_queue_along(void)
 {
@@ -575,6 +613,7 @@ main(void)
 		UNIT(requests_that_nobody_waits_for_are_taken_out),
 		UNIT(services_are_those_of_each_member),
 		UNIT(tables_show_one_queue),
+		UNIT(member_with_threads_takes_as_many),
 		UNIT(tmipcrm_takes_the_queue_along),
 	};
 

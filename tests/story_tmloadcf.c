@@ -75,6 +75,18 @@ a_check_needs_and_writes_nothing(void)
 	given_done(g);
 }
 
+static void	/* Such files are taken; what becomes of the queues is told, by file and line. */
+shared_queues_that_are_odd_are_warned_of(void)
+{
+	struct given *g = given_system(&(struct given_conf){ .only_files = true, .groups = "OTHER LMID=SITE1 GRPNO=7\n",
+	    .servers = "one SRVGRP=APP SRVID=11 RQADDR=q1\nanother SRVGRP=APP SRVID=12 RQADDR=q1\n"
+		       "one SRVGRP=APP SRVID=13 RQADDR=q2\none SRVGRP=OTHER SRVID=14 RQADDR=q2\n" });
+
+	ends(g, NULL, "tmloadcf -n ubb", 0, "", "RQADDR \"q1\" is shared by another and, at line");
+	ends(g, NULL, "tmloadcf -n ubb", 0, "", "RQADDR \"q2\" is also given in group APP at line");
+	given_done(g);
+}
+
 static void
 what_is_unloaded_loads_to_the_same_file(void)
 {
@@ -134,6 +146,7 @@ main(void)
 		UNIT(a_good_file_is_loaded_without_a_word),
 		UNIT(questions_are_asked_and_only_y_means_yes),
 		UNIT(a_check_needs_and_writes_nothing),
+		UNIT(shared_queues_that_are_odd_are_warned_of),
 		UNIT(what_is_unloaded_loads_to_the_same_file),
 		UNIT(a_wrong_environment_is_told),
 		UNIT(a_file_with_faults_leaves_the_old_tuxconfig),

@@ -48,7 +48,7 @@ $(B)/tests/%.so: tests/preload/%.c tests/given_control.h
 
 # Fuzz targets may use every reader: they link all that has one.
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-fuzz_uses := tmqueue bbl console qspace ubbconfig common
+fuzz_uses := tmqueue tmrq bbl console qspace ubbconfig common
 define fuzzer
 $(B)/obj/tests/fuzz/$(1).o: tests/fuzz/$(1).c
 	@mkdir -p $$(@D)

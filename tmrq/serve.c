@@ -13,7 +13,7 @@
 #define TICK_US 1000000
 #define AGAIN_US 250000		/* between two questions about a service that is to come */
 #define ALONE_US 60000000	/* without a member, before BBL is asked whether we are of use */
-enum { AT_ONCE = 256, AT_A_DEATH = 100000 };
+enum { AT_ONCE = 256, AT_A_DEATH = 100000, REAP_EVERY = 16 };
 
 /* --- opening and closing --- */
 
@@ -102,31 +102,49 @@ serve_close(struct serve *s)
 		close(s->sigfd);
 }
 
-/* --- deaths --- */
+/* --- hearing --- */
 
-static size_t
-hear_members(struct serve *s, size_t most)
+static void
+hear_members(struct serve *s)
 {
 	struct link_msg m;
-	size_t n = 0;
+	int rc = link_server_recv(s->members, &m, 0, -1);
 
-	for (; n < most && link_server_recv(s->members, &m, 0, -1) == LINK_OK; n++) {
+	for (int n = 0; rc == LINK_OK; rc = link_server_recv_rest(s->members, &m)) {
 		member_hear(s, &m);
 		link_msg_done(&m);
+		if (++n == AT_ONCE)
+			break;
 	}
-	return n;
 }
 
 static void
 hear_callers(struct serve *s)
 {
 	struct link_msg m;
+	int rc = link_server_recv(s->callers, &m, 0, -1);
 
-	for (size_t n = 0; n < AT_ONCE && !queue_full(&s->queue) && link_server_recv(s->callers, &m, 0, -1) == LINK_OK; n++) {
+	for (int n = 0; rc == LINK_OK; rc = link_server_recv_rest(s->callers, &m)) {
 		caller_hear(s, &m);
+		link_msg_done(&m);
+		if (++n == AT_ONCE || queue_full(&s->queue))
+			break;
+	}
+}
+
+/* All that they said so far. */
+static void
+hear_members_out(struct serve *s)
+{
+	struct link_msg m;
+
+	for (int n = 0; n < AT_A_DEATH && link_server_recv(s->members, &m, 0, -1) == LINK_OK; n++) {
+		member_hear(s, &m);
 		link_msg_done(&m);
 	}
 }
+
+/* --- deaths --- */
 
 static struct member *
 member_by_pidfd(const struct serve *s, int fd)
@@ -147,7 +165,7 @@ reap(struct serve *s)
 	int n = epoll_wait(s->epfd, events, 64, 0);
 
 	if (n > 0)
-		hear_members(s, AT_A_DEATH);	/* what it said before it died counts */
+		hear_members_out(s);	/* what it said before it died counts */
 	for (int i = 0; i < n; i++) {
 		if (events[i].data.fd == s->sigfd) {
 			if (read(s->sigfd, &si, sizeof si) == (ssize_t)sizeof si)
@@ -175,7 +193,7 @@ members_look(struct serve *s)
 {
 	struct member *m, *next;
 
-	hear_members(s, AT_ONCE);
+	hear_members_out(s);
 	HASH_ITER(hh, s->queue.members, m, next)
 		if (link_server_left(s->members, &m->peer))
 			member_lost(s, m);
@@ -264,17 +282,22 @@ serve_turn(struct serve *s, int64_t deadline_us)
 	struct link_wait w[3] = { { .server = s->members } };
 	size_t n = 1;
 	int64_t due = next_due(s), now;
+	int ready;
 
 	if (!queue_full(&s->queue))
 		w[n++].server = s->callers;
 	if (ask_busy(&s->ask) && s->ask.bbl != NULL)
 		w[n++].client = s->ask.bbl;
-	(void)link_wait(w, n, due < deadline_us ? due : deadline_us, s->epfd);
-	hear_members(s, AT_ONCE);
-	reap(s);
+	ready = link_wait(w, n, due < deadline_us ? due : deadline_us, s->epfd);
+	if (w[0].ready)
+		hear_members(s);
+	if (ready <= 0 || ++s->turns % REAP_EVERY == 0)
+		reap(s);
 	hand_out(s);
-	hear_callers(s);
-	hand_out(s);
+	if (w[1].ready && w[1].server != NULL) {
+		hear_callers(s);
+		hand_out(s);
+	}
 	now = clock_mono_us();
 	if (now >= s->tick_us)
 		tick(s, now);

@@ -18,6 +18,7 @@ struct serve {
 	struct wr out;
 	int epfd, sigfd;		/* every member's pidfd and sigfd: a death wakes the loop */
 	int64_t tick_us, alone_us;	/* when the next tick is due; since when there is no member, 0: there are some */
+	unsigned turns;
 	uint64_t strange;		/* messages dropped as nonsense */
 	bool end;
 };

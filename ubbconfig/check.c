@@ -342,6 +342,42 @@ forwarders_share_no_queue(struct checker *c)
 	free(v);
 }
 
+/* Tuxedo's manual wants one group and one program for a shared queue; files that have it otherwise are taken, and told what happens. */
+static void
+shared_queue_agrees(struct checker *c, size_t a, size_t b)
+{
+	const struct ubb_server *first = &c->u->servers[a], *second = &c->u->servers[b];
+	struct place at = raw_place(raw_of(c, S_SERVERS, b), "RQADDR");
+	struct ubb_set set;
+
+	if (!ubb_set_serves(first) || !ubb_set_serves(second))
+		return;
+	if (strcmp(first->srvgrp, second->srvgrp) != 0)
+		problem_warning(c->ps, at, "RQADDR \"%s\" is also given in group %s at line %d; servers of two groups share no queue: "
+		    "each group has one of this name", second->rqaddr, first->srvgrp, raw_of(c, S_SERVERS, a)->at.line);
+	else if (strcmp(first->aout, second->aout) != 0 && ubb_set_of(c->u, second, &set))
+		problem_warning(c->ps, at, "RQADDR \"%s\" is shared by %s and, at line %d, by %s; a request goes to servers that offer its "
+		    "service", second->rqaddr, second->aout, raw_of(c, S_SERVERS, a)->at.line, first->aout);
+}
+
+static void
+shared_queues(struct checker *c)
+{
+	const struct ubb *u = c->u;
+	size_t i, n = 0;
+	struct seen *v = seen_alloc(c, u->n_servers);
+
+	for (i = 0; v != NULL && i < u->n_servers; i++)
+		if (*u->servers[i].rqaddr)
+			v[n++] = (struct seen){ .name = u->servers[i].rqaddr, .in = "", .index = i };
+	if (v != NULL && n > 1)
+		qsort(v, n, sizeof *v, by_name);
+	for (i = 1; i < n; i++)
+		if (strcmp(v[i].name, v[i - 1].name) == 0)
+			shared_queue_agrees(c, v[i - 1].index, v[i].index);
+	free(v);
+}
+
 static void
 servers_agree(struct checker *c)
 {
@@ -374,6 +410,7 @@ servers_agree(struct checker *c)
 			    *g->tmsname ? "TMSNAME=" : "no TMSNAME", g->tmsname);
 	}
 	forwarders_share_no_queue(c);
+	shared_queues(c);
 }
 
 /* A group with TMS_QM is one queue space. */

@@ -57,8 +57,8 @@ ubb_server_by_id(const struct ubb *u, const char *srvgrp, long srvid)
 	return NULL;
 }
 
-static bool	/* A server of ours that reads no queue which others read. */
-stays_alone(const struct ubb_server *s)
+bool
+ubb_set_serves(const struct ubb_server *s)
 {
 	static const char *const names[] = { "TMQUEUE", "TMQFORWARD", "TMQAMQP" };
 	const char *slash = strrchr(s->aout, '/'), *name = slash == NULL ? s->aout : slash + 1;
@@ -66,8 +66,8 @@ stays_alone(const struct ubb_server *s)
 
 	for (i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(name, names[i]) == 0)
-			return true;
-	return *s->rqaddr == '\0';
+			return false;
+	return *s->rqaddr != '\0';
 }
 
 bool
@@ -76,13 +76,13 @@ ubb_set_of(const struct ubb *u, const struct ubb_server *s, struct ubb_set *out)
 	long servers = 0;
 	size_t i;
 
-	if (stays_alone(s))
+	if (!ubb_set_serves(s))
 		return false;
 	*out = (struct ubb_set){ ubb_group_by_name(u, s->srvgrp), s->rqaddr, s->srvid, s->rqperm };
 	for (i = 0; i < u->n_servers; i++) {
 		const struct ubb_server *v = &u->servers[i];
 
-		if (strcmp(v->rqaddr, s->rqaddr) != 0 || strcmp(v->srvgrp, s->srvgrp) != 0 || stays_alone(v))
+		if (strcmp(v->rqaddr, s->rqaddr) != 0 || strcmp(v->srvgrp, s->srvgrp) != 0 || !ubb_set_serves(v))
 			continue;
 		servers += v->max > 1 ? v->max : 1;
 		if (v->srvid <= out->id) {

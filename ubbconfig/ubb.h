@@ -124,6 +124,7 @@ int ubb_server_endpoint(const struct ubb *u, long grpno, long srvid, char *buf, 
  * others read (TMQUEUE, TMQFORWARD, TMQAMQP) are in none.
  */
 struct ubb_set { const struct ubb_group *group; const char *rqaddr; long id, rqperm; };
+bool ubb_set_serves(const struct ubb_server *s);	/* it could be in one: it has RQADDR, and is none of those */
 bool ubb_set_of(const struct ubb *u, const struct ubb_server *s, struct ubb_set *out);	/* false: it is in none */
 bool ubb_set_find(const struct ubb *u, long grpno, long id, struct ubb_set *out);
 int ubb_set_endpoint(const struct ubb *u, const struct ubb_set *set, char *buf, size_t size);	/* for callers: ipc://RUNDIR/GRPNO.IDq */
