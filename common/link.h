@@ -67,6 +67,9 @@ void link_server_release(struct link_server *s, const struct link_msg *m);
  * body frame. */
 int link_server_send(struct link_server *s, const struct link_peer *to, const void *head, size_t head_len,
     const struct link_body *body);
+/* The same; *owed: a part of what it was sent stays in our memory, where it is lost if this process dies. */
+int link_server_send_told(struct link_server *s, const struct link_peer *to, const void *head, size_t head_len,
+    const struct link_body *body, bool *owed);
 /* Has it closed its connection, or died?  Looks, and sends nothing. */
 bool link_server_left(struct link_server *s, const struct link_peer *peer);
 /* Is a part of what was sent to it still in our memory, where it is lost if this process dies?  Nothing is owed to who left. */

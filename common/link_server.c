@@ -428,19 +428,30 @@ link_server_release(struct link_server *s, const struct link_msg *m)
 /* --- answering --- */
 
 int
-link_server_send(struct link_server *s, const struct link_peer *to, const void *head, size_t head_len,
-    const struct link_body *body)
+link_server_send_told(struct link_server *s, const struct link_peer *to, const void *head, size_t head_len,
+    const struct link_body *body, bool *owed)
 {
 	struct peer *p;
 	int rc = LINK_GONE;
 
+	*owed = false;
 	enter(s);
-	if ((p = peer_named(s, to)) != NULL)
+	if ((p = peer_named(s, to)) != NULL) {
 		rc = link_peer_send(p, head, head_len, body);
-	else
+		*owed = p->out != NULL;
+	} else
 		link_body_drop(body);
 	leave(s);
 	return rc;
+}
+
+int
+link_server_send(struct link_server *s, const struct link_peer *to, const void *head, size_t head_len,
+    const struct link_body *body)
+{
+	bool owed;
+
+	return link_server_send_told(s, to, head, head_len, body, &owed);
 }
 
 bool

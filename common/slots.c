@@ -466,11 +466,8 @@ serving(const struct slot *s)
 static long
 load_now(struct slot *s, uint64_t *sum)
 {
-	long served = (long)serving(s) * SERVED_LOAD, load;
-
 	*sum = sum_now(s);
-	load = (long)(*sum >> 32);
-	return load < served && (*sum & 0xffffffff) < serving(s) ? served : load;
+	return *sum != 0 ? (long)(*sum >> 32) : (long)serving(s) * SERVED_LOAD;
 }
 
 long
@@ -482,15 +479,16 @@ slots_load(struct slots *t, struct slots_ref ref)
 	return s == NULL || state_of(get(s, W_OWNER)) != LIVE ? -1 : load_now(s, &sum);
 }
 
-void
+bool
 slots_sent(struct slots *t, struct slots_ref ref, long load)
 {
 	struct slot *s = slot_of(t, ref);
 
-	if (s == NULL)
-		return;
+	if (s == NULL || state_of(get(s, W_OWNER)) != LIVE)
+		return false;
 	put(s, W_SENT, (uint64_t)clock_mono_us());	/* first: what is counted is not taken for old */
 	atomic_fetch_add_explicit(&s->word[W_SUM], load_bounded(load) << 32 | 1, memory_order_acq_rel);
+	return true;
 }
 
 void

@@ -81,7 +81,7 @@ bool slots_find(const struct slots *t, long grpno, long srvid, pid_t pid, struct
 /* The sum of the LOADs of what waits for it and is served.  What is still counted when it has served nothing for a while, and
  * was sent nothing, was never sent (its sender died), and is forgotten.  -1: it is dead, or the slot is another's by now. */
 long slots_load(struct slots *t, struct slots_ref ref);
-void slots_sent(struct slots *t, struct slots_ref ref, long load);	/* call it just before the request is sent; */
+bool slots_sent(struct slots *t, struct slots_ref ref, long load);	/* just before the request is sent; false: it is dead, as above */
 void slots_unsent(struct slots *t, struct slots_ref ref, long load);	/* and this when it was not */
 /* What became of the request `key` with a process whose connection is lost.  Waits up to wait_ms for the end of the process.
  * UNKNOWN: it lives (and did not leave), or its slot was claimed anew, or it had begun requests without a mark. */

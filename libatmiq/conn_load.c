@@ -54,8 +54,6 @@ target_busy(struct conn *c, struct target *t)
 {
 	long load = c->ldbal ? target_load(c, t) : -1;
 
-	if (t->peer == NULL)
-		t->peer = peer_find(c, t->endpoint);
 	if (t->peer != NULL && t->peer->leaving)
 		return LONG_MAX;
 	if (load >= 0)
@@ -76,7 +74,9 @@ target_choose(struct conn *c, struct service *s, const struct wire_groups *joine
 		in = has_group(joined, t->group);
 		if ((!in && (full || best_in)) || (*only != '\0' && strcmp(t->group, only) != 0))
 			continue;
-		busy = target_busy(c, t);
+		if (t->peer == NULL)
+			t->peer = peer_find(c, t->endpoint);
+		busy = s->n > 1 ? target_busy(c, t) : 0;
 		if (best == NULL || in != best_in || busy < best_busy) {
 			best = t;
 			best_busy = busy;
@@ -92,10 +92,11 @@ target_count(struct conn *c, struct target *t)
 {
 	struct slots_ref none = { 0 };
 
-	if (target_load(c, t) < 0)
+	if (c->slots == NULL)
 		return none;
-	slots_sent(c->slots, t->ref, t->load);
-	return t->ref;
+	if (slots_sent(c->slots, t->ref, t->load))
+		return t->ref;
+	return target_load(c, t) >= 0 && slots_sent(c->slots, t->ref, t->load) ? t->ref : none;	/* found anew */
 }
 
 void

@@ -18,6 +18,7 @@ enum svr_sent
 svr_reply(const struct link_peer *to, const struct wire_reply *m, const struct link_body *body)
 {
 	struct request *r = work_here == NULL ? NULL : work_here->request;
+	bool owed = false;
 
 	if (set_is_from(to)) {
 		if (r != NULL && (!r->shared || r->asked || r->call.reqid != m->reqid))
@@ -28,11 +29,11 @@ svr_reply(const struct link_peer *to, const struct wire_reply *m, const struct l
 	}
 	wr_reset(&reply_out);
 	wire_reply_encode(&reply_out, m);
-	if (!wr_ok(&reply_out) || link_server_send(svr.link, to, reply_out.p, reply_out.len, body) != LINK_OK) {
+	if (!wr_ok(&reply_out) || link_server_send_told(svr.link, to, reply_out.p, reply_out.len, body, &owed) != LINK_OK) {
 		ulog_debug("a reply found no reader");
 		return link_server_left(svr.link, to) ? SVR_SURE : SVR_LOST;
 	}
-	return link_server_owes(svr.link, to) ? SVR_OWED : SVR_SURE;
+	return owed ? SVR_OWED : SVR_SURE;
 }
 
 void
