@@ -319,11 +319,11 @@ slots_sweep(struct slots *t)
 
 /* ---- a slot of one's own ---- */
 
-/* A free one; else that of the process that is dead for longest, if that is long enough.  -1: none. */
+/* A free one; else that of the process that is dead for longest, if that is linger_us.  -1: none. */
 static int
-slot_choose(const struct slots *t, uint64_t *owner)
+slot_choose(const struct slots *t, int64_t linger_us, uint64_t *owner)
 {
-	int64_t oldest = clock_mono_us() - SLOTS_LINGER_US;
+	int64_t oldest = clock_mono_us() - linger_us;
 	unsigned i;
 	int best = -1;
 
@@ -374,16 +374,16 @@ int
 slots_claim(struct slots *t, long grpno, long srvid, const char *rqaddr)
 {
 	uint64_t mine = (uint64_t)getpid() << 32, o = 0;
-	bool swept = false;
+	int64_t linger_us = SLOTS_LINGER_US;
 	int i;
 
 	predecessors_sweep(t, grpno, srvid);
 	for (;;) {
-		if ((i = slot_choose(t, &o)) < 0) {
-			if (swept)
+		if ((i = slot_choose(t, linger_us, &o)) < 0) {
+			if (linger_us == SLOTS_HURRY_US)
 				return -1;
 			slots_sweep(t);		/* BBL may not have looked yet */
-			swept = true;
+			linger_us = SLOTS_HURRY_US;
 			continue;
 		}
 		if (!swap(&t->slot[i], W_OWNER, o, mine | CLAIMING))

@@ -6,8 +6,8 @@
  *    - BBL sees how long a request has been served (SVCTIMEOUT), and pq what waits.
  *
  *             claim               its process ends (slots_sweep), or says so (slots_leave)
- *      FREE ----------> LIVE -------------------------------------------> DEAD      readable for a minute at least, then
- *        ^                                                                 |       claimed anew, the oldest death first
+ *      FREE ----------> LIVE -------------------------------------------> DEAD      readable for a minute, or a second where
+ *        ^                                                                 |       there is no room, then claimed anew, the oldest first
  *        '-----------------------------------------------------------------'
  *
  * Nothing rests on it: where there is no table, or no slot, a server is served and called as well, its load is what the caller
@@ -38,6 +38,7 @@
 #define SLOTS_KEPT 64			/* marks that outlast their thread's request; further ones are counted */
 #define SLOTS_RQADDR 32
 #define SLOTS_LINGER_US INT64_C(60000000)
+#define SLOTS_HURRY_US INT64_C(1000000)	/* instead, when so many die that there is no room else: who asks later gets UNKNOWN */
 
 struct slots;
 struct slots_ref { unsigned i; uint64_t generation; };	/* a process: its slot, and that it is still its; generation 0: none */

@@ -320,6 +320,24 @@ a_server_that_is_started_again_has_another_slot(void)
 }
 
 static void	/* ... for a minute; then its slot is another's, which is noticed. */
+a_dead_slot_is_left_alone_while_there_are_others(void)
+{
+	struct slots *t = given_table(3);
+	struct server s = given_server(1, 1, NULL);
+	struct slots_ref ref = find(t, 1, 1);
+	int i;
+
+	kill_server(&s);
+	slots_sweep(t);
+	clock_pass_us(SLOTS_HURRY_US + 1000000);
+	for (i = 0; i < 2; i++)
+		CU_ASSERT_NOT_EQUAL(slots_claim(t, 2, 2 + i, NULL), (int)ref.i);
+	CU_ASSERT_EQUAL(slots_claim(t, 2, 4, NULL), (int)ref.i);
+	clock_pass_us(-(SLOTS_HURRY_US + 1000000));
+	table_done(t);
+}
+
+static void	/* A storm of deaths takes no new server its place. */
 the_slot_that_is_dead_for_longest_is_claimed_first(void)
 {
 	struct slots *t = given_table(3);
@@ -338,7 +356,7 @@ the_slot_that_is_dead_for_longest_is_claimed_first(void)
 		slots_sweep(t);
 	}
 	CU_ASSERT_EQUAL(slots_claim(t, 2, 2, NULL), -1);	/* too young */
-	clock_pass_us(SLOTS_LINGER_US + 1000000);
+	clock_pass_us(SLOTS_HURRY_US + 1000000);
 	CU_ASSERT_EQUAL(slots_claim(t, 2, 2, NULL), (int)ref[2].i);
 	CU_ASSERT_EQUAL(slots_fate(t, ref[2], 1, 0), SLOTS_UNKNOWN);
 	CU_ASSERT_EQUAL(slots_load(t, ref[2]), -1);
@@ -347,7 +365,7 @@ the_slot_that_is_dead_for_longest_is_claimed_first(void)
 	CU_ASSERT_EQUAL(slots_claim(t, 2, 3, NULL), (int)ref[1].i);
 	CU_ASSERT_EQUAL(slots_claim(t, 2, 4, NULL), -1);
 	kill_server(&s[0]);
-	clock_pass_us(-(SLOTS_LINGER_US + 1000000));
+	clock_pass_us(-(SLOTS_HURRY_US + 1000000));
 	table_done(t);
 }
 
@@ -520,6 +538,7 @@ main(void)
 		UNIT(a_mark_can_outlast_its_thread),
 		UNIT(where_marks_do_not_suffice_nothing_is_known),
 		UNIT(a_server_that_is_started_again_has_another_slot),
+		UNIT(a_dead_slot_is_left_alone_while_there_are_others),
 		UNIT(the_slot_that_is_dead_for_longest_is_claimed_first),
 		UNIT(a_server_that_leaves_begins_nothing_more),
 		UNIT(bbl_keeps_a_table_that_is_there),
