@@ -17,7 +17,7 @@
 #include "wirebuf.h"
 
 enum wire_kind {
-	WIRE_ENQUEUE = 1,	/* -> WIRE_QREPLY; body: the message's data */
+	WIRE_ENQUEUE = 1,	/* -> WIRE_QREPLY, or one that commits WIRE_TXREPLY; body: the message's data */
 	WIRE_DEQUEUE,		/* -> WIRE_QREPLY, with body */
 	WIRE_QREPLY,
 	WIRE_QWAIT,		/* -> WIRE_QREPLY, once one of the queues has an eligible message, or at the time-out */
@@ -73,6 +73,9 @@ struct wire_enqueue {
 	char type[9], subtype[17];	/* of the typed buffer; "" without a data part */
 	uint32_t timeout_ms;		/* how long the caller will wait; 0: for ever */
 	uint8_t has_body;
+	/* With tx: when it is stored, or its queue is not there, the branch is committed, as the only one of its transaction: the answer is
+	 * a TXREPLY then.  When it is refused for another reason, which a QREPLY says, the branch stays. */
+	uint8_t commits;
 };
 
 #define WIRE_QDELAYED 0x10000000u	/* with TPQGETBYMSGID: also a message whose retry delay still runs */

@@ -39,7 +39,8 @@ enum {				/* the presence mask, the same bits in every kind */
 	HAS_LEAVING = 0x800000,	/* no field */
 	HAS_WHY = 0x1000000,	/* error, urcode, text */
 	HAS_UNCOUNTED = 0x2000000,	/* no field */
-	HAS_MORE = 0x4000000	/* no field */
+	HAS_MORE = 0x4000000,	/* no field */
+	HAS_COMMITS = 0x8000000	/* no field */
 };
 
 static inline void

@@ -6,7 +6,7 @@
 /*
  * ENQUEUE.   offset  size  field
  *                 0    10  version, kind, reqid
- *                10     4  presence mask
+ *                10     4  presence mask; COMMITS is a bit of it, with that of tx alone
  *                14     4  flags, the TPQ bits
  *                18  2+n   queue
  *                          then, each only if its bit is on: tx, timeout_ms (4), deq_time (8), exp_time (8),
@@ -14,7 +14,7 @@
  *                          replyqueue (2+n), failurequeue (2+n), urcode (8), client (40), type (2+n), subtype (2+n)
  */
 #define ENQUEUE_MASK (HAS_BODY | HAS_TX | HAS_TIMEOUT | HAS_DEQTIME | HAS_EXPTIME | HAS_PRIORITY | HAS_QOS | \
-    HAS_MSGID | HAS_CORRID | HAS_REPLYQ | HAS_FAILUREQ | HAS_URCODE | HAS_CLIENT | HAS_TYPE | HAS_SUBTYPE)
+    HAS_MSGID | HAS_CORRID | HAS_REPLYQ | HAS_FAILUREQ | HAS_URCODE | HAS_CLIENT | HAS_TYPE | HAS_SUBTYPE | HAS_COMMITS)
 
 void
 wire_enqueue_encode(struct wr *w, const struct wire_enqueue *m)
@@ -26,7 +26,7 @@ wire_enqueue_encode(struct wr *w, const struct wire_enqueue *m)
 	    bit_if(any_byte(m->msgid, sizeof m->msgid), HAS_MSGID) |
 	    bit_if(any_byte(m->corrid, sizeof m->corrid), HAS_CORRID) | bit_if(m->replyqueue[0] != '\0', HAS_REPLYQ) |
 	    bit_if(m->failurequeue[0] != '\0', HAS_FAILUREQ) | bit_if(m->urcode != 0, HAS_URCODE) |
-	    has_client(m->cltid, m->appkey) | has_type(m->type, m->subtype);
+	    has_client(m->cltid, m->appkey) | has_type(m->type, m->subtype) | bit_if(m->commits, HAS_COMMITS);
 
 	put_start(w, WIRE_ENQUEUE, m->reqid);
 	wr_u32(w, has);
@@ -85,6 +85,8 @@ wire_enqueue_decode(const uint8_t *p, size_t n, struct wire_enqueue *m)
 	m->urcode = (int64_t)get_u64(&r, has & HAS_URCODE);
 	get_client(&r, has & HAS_CLIENT, m->cltid, &m->appkey);
 	get_type(&r, has, m->type, m->subtype);
+	m->commits = (has & HAS_COMMITS) != 0;
+	insist(&r, !m->commits || (has & HAS_TX) != 0);
 	return rd_clean_end(&r) ? 0 : -1;
 }
 
@@ -149,7 +151,7 @@ wire_is_tentative(const uint8_t *p, size_t n)
 	if (wire_peek(p, n, &kind, &reqid) != 0 || (kind != WIRE_ENQUEUE && kind != WIRE_DEQUEUE))
 		return false;
 	(void)get_start(&r, kind);
-	return (rd_u32(&r) & HAS_TX) != 0;	/* nothing, when it is too short */
+	return (rd_u32(&r) & (HAS_TX | HAS_COMMITS)) == HAS_TX;	/* nothing, when it is too short */
 }
 
 /*

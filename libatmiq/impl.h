@@ -162,6 +162,8 @@ bool tran_is_programs(const struct context *ctx);	/* its program began it, by tp
 void tran_resume(struct context *ctx, const struct tran *t);	/* go on with one that was put aside */
 int groups_commit(struct context *ctx);		/* tell those that joined; the transaction itself is the caller's to forget */
 int groups_abort(struct context *ctx);
+/* A commit that went to the only group with another request: what its answer says, or (reply NULL) that it has none.  0 or a TPE code. */
+int group_committed(struct context *ctx, const struct wire_txreply *reply, int err);
 /* A service works in its caller's transaction. */
 void tran_enter_callers(struct context *ctx, const struct wire_call *call);
 bool tran_is_over(const struct context *ctx);	/* its initiator has ended it, or its time is up; false also where that is not known */

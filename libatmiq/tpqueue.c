@@ -15,6 +15,8 @@
 
 #define BODY_MAX (1L << 30)	/* bytes of a message */
 
+#define WITH_COMMIT_MAX 32768	/* bytes of one that commits: a larger one may take the queue manager several batches */
+
 #define GRACE_US 150000LL	/* a waiting dequeue ends in the queue manager; its answer is worth this much more */
 #define SIGNAL_US 1000000LL	/* an operation under way when a signal comes: wait this long for what became of it */
 
@@ -57,6 +59,9 @@ struct operation {
 	bool lost;			/* sent, and no answer */
 	bool waits;			/* TPQWAIT */
 	bool repeatable;		/* TPQPEEK: may be sent again after the server was lost */
+	bool commits;			/* its transaction ends with it, when it succeeds */
+	bool ended;			/* and that is what the answer tells: */
+	struct wire_txreply end;
 	int wake_fd;			/* ends the wait; -1 none */
 };
 
@@ -172,7 +177,8 @@ again:
 	}
 	if (err != 0)
 		return operation_lost(op, signalled && err == TPETIME ? TPGOTSIG : err);
-	if (wire_qreply_decode(op->pending.msg->head, op->pending.msg->head_len, &op->reply) != 0) {
+	op->ended = op->commits && wire_txreply_decode(op->pending.msg->head, op->pending.msg->head_len, &op->end) == 0;
+	if (!op->ended && wire_qreply_decode(op->pending.msg->head, op->pending.msg->head_len, &op->reply) != 0) {
 		ulog(
 		    "LIBTUX_CAT:5061: ERROR: the server of %s gave no proper answer to a queue operation", op->service);
 		operation_lost(op, TPESYSTEM);
@@ -208,7 +214,9 @@ operation_end(struct operation *op, TPQCTL *ctl, int err)
 
 	if (op->conn != NULL)
 		conn_forget(op->conn, &op->pending);
-	if (op->in_tran && op->lost)
+	if (op->ended || (op->commits && op->lost))
+		;	/* it has no transaction any more */
+	else if (op->in_tran && op->lost)
 		tran_doom_because(op->ctx, err, 0, "queue operation on %s: no answer", op->service);
 	else if (op->in_tran && (op->reply.doomed || dooms(err, diagnostic)))
 		tran_doom_because(op->ctx, err, 0, "queue operation on %s: %s", op->service,
@@ -219,6 +227,8 @@ operation_end(struct operation *op, TPQCTL *ctl, int err)
 		xa_doom(op->xa, XA_RBROLLBACK);		/* TPETIME: the caller's time is over, not the branch's */
 	if (op->conn != NULL)
 		context_back(op->ctx, op->conn, op->in_tran);
+	if (op->ended || (op->commits && op->lost))
+		tran_forget(op->ctx);
 	if (ctl != NULL)
 		ctl->diagnostic = diagnostic;
 	return context_leave(op->ctx, err);
@@ -230,8 +240,12 @@ operation_answered(struct operation *op, int err)
 {
 	if (op->conn != NULL)
 		context_again(op->ctx);
+	if (op->commits && op->lost)
+		return group_committed(op->ctx, NULL, err);
 	if (err != 0)
 		return err;
+	if (op->ended)
+		return group_committed(op->ctx, &op->end, 0);
 	if (op->in_tran && !tran_join_group(op->ctx, op->reply.group))
 		return TPETRAN;
 	if (op->reply.error < 0 || op->reply.error >= TPMAXVAL)
@@ -276,8 +290,21 @@ enqueue_fill(struct wire_enqueue *m, const struct context *ctx, const TPQCTL *ct
 		name_copy(m->failurequeue, ctl->failurequeue);
 }
 
+/* Can the transaction end with one request to this service?  It is begun here, nothing of it is under way, and its only group is
+ * the one that the service is named for. */
+static bool
+ends_there(const struct operation *op, const char *qspace)
+{
+	const struct context *ctx = op->ctx;
+
+	return op->in_tran && tran_is_programs(ctx) && ctx->away_in_tran == 0 && calls_open(ctx, true) == 0 &&
+	    ctx->tran.groups.n == 1 && strncmp(qspace, "..", 2) == 0 && strcmp(qspace + 2, ctx->tran.groups.name[0]) == 0;
+}
+
+enum { ENQUEUE_AGAIN = 1 };	/* it cannot commit with the same request: nothing was done */
+
 static int	/* n bytes of that type */
-enqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, const struct typed *type, long n, long flags)
+enqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, const struct typed *type, long n, long flags, bool commits)
 {
 	struct wire_enqueue m;
 	struct operation op;
@@ -289,6 +316,11 @@ enqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, const struct typed *
 		return -1;
 	op.by_xa = xa_working() && (flags & TPNOTRAN) == 0;
 	op.in_tran = tran_joins(op.ctx, flags) && !op.by_xa;
+	if (commits && !ends_there(&op, qspace)) {
+		context_leave(op.ctx, 0);
+		return ENQUEUE_AGAIN;
+	}
+	op.commits = commits;
 	if ((err = operation_begin(&op, qspace, flags)) != 0)
 		return operation_end(&op, ctl, err);
 	if (*qname == '\0') {
@@ -296,6 +328,7 @@ enqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, const struct typed *
 		return operation_end(&op, ctl, TPEDIAGNOSTIC);
 	}
 	memset(&m, 0, sizeof m);
+	m.commits = commits;
 	name_copy(m.queue, qname);
 	enqueue_fill(&m, op.ctx, ctl);
 	if (n > 0) {
@@ -317,7 +350,7 @@ enqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, const struct typed *
 		err = operation_run(&op, m.has_body ? &body : NULL);
 	}
 	err = operation_answered(&op, err);
-	if (err == 0 && ctl != NULL && (ctl->flags & TPQMSGID))
+	if (err == 0 && !op.ended && ctl != NULL && (ctl->flags & TPQMSGID))
 		memcpy(ctl->msgid, op.reply.msgid, sizeof ctl->msgid);
 	return operation_end(&op, ctl, err);
 }
@@ -335,11 +368,34 @@ tpenqueue(char *qspace, char *qname, TPQCTL *ctl, char *data, long len, long fla
 		return fail(TPEINVAL);
 	if ((err = buffer_outgoing(data, len, &type, &n)) != 0)
 		return fail(err);
-	rc = n <= BODY_MAX ? enqueue(qspace, qname, ctl, data, &type, n, flags) : fail(TPEINVAL);
+	rc = n <= BODY_MAX ? enqueue(qspace, qname, ctl, data, &type, n, flags, false) : fail(TPEINVAL);
 	err = tperrno;
 	buffer_sent(data);
 	tperrno = err;
 	return rc;
+}
+
+int
+atmiq_enqueue_commit(char *qspace, char *qname, TPQCTL *ctl, char *data, long len, long flags)
+{
+	int rc = ENQUEUE_AGAIN, err;
+	struct typed type;
+	long n;
+
+	ctl->diagnostic = 0;
+	if (arguments_wrong(qspace, qname, flags, CALL_FLAGS))
+		return fail(TPEINVAL);
+	if (*qname != '\0' && len <= WITH_COMMIT_MAX && (err = buffer_outgoing(data, len, &type, &n)) == 0) {
+		rc = n <= WITH_COMMIT_MAX ? enqueue(qspace, qname, ctl, data, &type, n, flags, true) : ENQUEUE_AGAIN;
+		err = tperrno;
+		buffer_sent(data);
+		tperrno = err;
+	}
+	if (rc != ENQUEUE_AGAIN)
+		return rc;
+	if (tpenqueue(qspace, qname, ctl, data, len, flags) == -1 && !(tperrno == TPEDIAGNOSTIC && ctl->diagnostic == QMEBADQUEUE))
+		return -1;
+	return tpcommit(0);
 }
 
 /* ---- tpdequeue ---- */

@@ -252,3 +252,11 @@ groups_commit(struct context *ctx)
 			return commit_unsent(ctx, err);
 	}
 }
+
+int
+group_committed(struct context *ctx, const struct wire_txreply *reply, int err)
+{
+	struct patience none = { .deadline_us = 0 };
+
+	return reply != NULL ? commit_answered(ctx, reply) : commit_unknown(ctx, err, &none);
+}

@@ -121,6 +121,7 @@ fill_enqueue(union any *a)
 	fill_str(m->subtype, sizeof m->subtype, true);
 	m->timeout_ms = (uint32_t)any_number();
 	m->has_body = (uint8_t)dice(2);
+	m->commits = m->tx.gtrid_len > 0 && dice(2);
 }
 
 static void
@@ -499,6 +500,17 @@ work_in_a_transaction_is_told_by_the_first_bytes(void)
 	CU_ASSERT_TRUE(wire_is_tentative(w.p, w.len));
 	CU_ASSERT_TRUE(wire_is_tentative(w.p, 14));
 	CU_ASSERT_FALSE(wire_is_tentative(w.p, 13));	/* its end is missing, which is for who decodes it */
+	e.commits = 1;
+	wr_reset(&w);
+	wire_enqueue_encode(&w, &e);
+	CU_ASSERT_FALSE(wire_is_tentative(w.p, w.len));	/* it writes */
+	CU_ASSERT_EQUAL(wire_enqueue_decode(w.p, w.len, &e), 0);
+	e.tx.gtrid_len = 0;
+	wr_reset(&w);
+	wire_enqueue_encode(&w, &e);
+	CU_ASSERT_EQUAL(wire_enqueue_decode(w.p, w.len, &e), -1);	/* there is nothing to commit */
+	wr_reset(&w);
+	wire_dequeue_encode(&w, &d);
 	w.p[0]++;
 	CU_ASSERT_FALSE(wire_is_tentative(w.p, w.len));
 	wr_free(&w);

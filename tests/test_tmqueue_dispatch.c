@@ -873,6 +873,75 @@ work_in_a_transaction_rests_on_what_is_on_disk(void)
 	space_done();
 }
 
+static void
+ask_enqueue_and_commit(uint64_t reqid, const char *queue, const char *text, const char *tx, long priority)
+{
+	struct wire_enqueue e = { .reqid = reqid, .has_body = 1, .type = "STRING", .commits = 1 };
+	struct link_msg *m = ask((unsigned)reqid);
+
+	snprintf(e.queue, sizeof e.queue, "%s", queue);
+	in_tx(&e.tx, tx, 60000);
+	if (priority != 0) {
+		e.flags |= TPQPRIORITY;
+		e.priority = (int32_t)priority;
+	}
+	m->body = (const uint8_t *)text;
+	m->body_len = strlen(text) + 1;
+	m->has_body = true;
+	wire_enqueue_encode(ask_frame(), &e);
+	ask_done(m);
+}
+
+static void	/* One request, one answer, after one flush. */
+an_enqueue_may_commit_its_transaction(void)
+{
+	struct qspace_counts before;
+
+	given_space(0);
+	ask_enqueue(1, "A", "question");
+	run();
+	ask_dequeue_as(2, "A", 0, "T1", 60000, NULL);
+	run();
+	qspace_counts(qs, &before);
+	ask_enqueue_and_commit(3, "B", "answer", "T1", 0);
+	run();
+	CU_ASSERT_TRUE_FATAL(answer(3) != NULL && answer(3)->tx);
+	CU_ASSERT_TRUE(answer(3)->x.error == 0 && answer(3)->x.outcome == WIRE_OUT_COMMITTED);
+	CU_ASSERT_EQUAL(answer(3)->flushes, before.flushes + 1);	/* D1 */
+	ask_end(4, WIRE_TX_ABORT, "T1");
+	ask_dequeue(5, "A", 0);
+	ask_dequeue(6, "B", 0);
+	run();
+	CU_ASSERT_EQUAL(answer(4)->x.outcome, WIRE_OUT_NONE_SUCH);
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(5), QMENOMSG);
+	CU_ASSERT_STRING_EQUAL(answer(6)->body, "answer");
+	space_done();
+}
+
+static void	/* As TMQFORWARD wants it. */
+one_that_commits_does_so_without_its_queue_and_not_when_it_is_refused(void)
+{
+	given_space(0);
+	ask_enqueue(1, "A", "first");
+	ask_enqueue(2, "A", "second");
+	run();
+	ask_dequeue_as(3, "A", 0, "T1", 60000, NULL);
+	ask_dequeue_as(4, "A", 0, "T2", 60000, NULL);
+	run();
+	ask_enqueue_and_commit(5, "NOPE", "answer", "T1", 0);
+	ask_enqueue_and_commit(6, "B", "answer", "T2", 1000);
+	run();
+	CU_ASSERT_TRUE(answer(5)->tx && answer(5)->x.outcome == WIRE_OUT_COMMITTED);
+	CU_ASSERT_TRUE(!answer(6)->tx && answer(6)->q.error == TPEDIAGNOSTIC && answer(6)->q.diagnostic == QMEINVAL);
+	ask_end(7, WIRE_TX_COMMIT, "T2");
+	run();
+	CU_ASSERT_EQUAL(answer(7)->x.error, 0);		/* it was still there */
+	ask_enqueue_and_commit(8, "B", "answer", "T2", 0);
+	run();
+	CU_ASSERT_TRUE(!answer(8)->tx || answer(8)->x.error == 0);	/* a new one of that name */
+	space_done();
+}
+
 static void	/* The caller may try again in the same transaction. */
 transaction_that_found_no_room_has_not_joined(void)
 {
@@ -1138,6 +1207,27 @@ failed_batch_is_run_again_one_by_one(void)
 	space_done();
 }
 
+static void
+one_that_commits_and_cannot_be_written_is_rolled_back(void)
+{
+	given_space(0);
+	ask_enqueue(1, "A", "question");
+	run();
+	ask_dequeue_as(2, "A", 0, "T1", 60000, NULL);
+	run();
+	faults = -1;		/* in the batch, and in one of its own */
+	env_fault = log_write_fails;
+	ask_enqueue_and_commit(3, "B", "answer", "T1", 0);
+	run();
+	env_fault = NULL;
+	CU_ASSERT_TRUE_FATAL(answer(3) != NULL && answer(3)->tx);
+	CU_ASSERT_EQUAL(answer(3)->x.error, TPEABORT);
+	ask_dequeue(4, "B", 0);
+	run();
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(4), QMENOMSG);
+	space_done();
+}
+
 static void	/* Who waits behind it gets it at once; one that cannot be written goes back when it can. */
 what_comes_back_goes_to_the_next_who_waits(void)
 {
@@ -1234,7 +1324,9 @@ main(void)
 		UNIT(transaction_older_than_the_server_is_refused), UNIT(clock_set_back_refuses_no_new_transaction),
 		UNIT(sleeps_are_short_enough_to_see_the_clock_set), UNIT(several_groups_are_rolled_back_when_one_is_nowhere),
 		UNIT(random_bytes_are_dropped_or_refused),
-		UNIT(failed_batch_is_run_again_one_by_one), UNIT(full_disk_is_an_answer_and_passes),
+		UNIT(an_enqueue_may_commit_its_transaction),
+		UNIT(one_that_commits_does_so_without_its_queue_and_not_when_it_is_refused),
+		UNIT(one_that_commits_and_cannot_be_written_is_rolled_back), UNIT(failed_batch_is_run_again_one_by_one), UNIT(full_disk_is_an_answer_and_passes),
 		UNIT(server_that_stands_by_says_so),
 	};
 	char log[64];

@@ -40,15 +40,6 @@ give_back(const char *why)
 }
 
 static enum turn
-trouble(struct worker *w, int error)
-{
-	pthread_mutex_lock(&w->f->lock);
-	note(w->s, TURN_TROUBLE, error);
-	pthread_mutex_unlock(&w->f->lock);
-	return TURN_TROUBLE;
-}
-
-static enum turn
 ended(struct worker *w, enum turn turn, int error)
 {
 	pthread_mutex_lock(&w->f->lock);
@@ -185,22 +176,18 @@ undecodable(struct worker *w)
 static enum turn
 finish(struct worker *w, long reply_len, long urcode)
 {
-	int error;
+	enum outcome outcome = outcome_commit(w, reply_len, urcode);
+	int error = tperrno;
 
-	if (!w->f->o->noreply && outcome_reply(w, reply_len, urcode) == -1) {
-		error = tperrno;
-		line_break(w);
+	if (outcome == OUTCOME_COMMITTED)
+		return ended(w, TURN_DONE, 0);
+	line_break(w);
+	if (outcome == OUTCOME_NO_WAY) {
 		line_alone(w);
 		roll_back(error, 0, "no way onto its reply queue", w->r.ctl.replyqueue);
-		return trouble(w, error);
-	}
-	if (tpcommit(0) == -1) {
-		error = tperrno;
-		line_break(w);
+	} else
 		roll_back(error, 0, "TMQFORWARD cannot commit", tpstrerror(error));
-		return trouble(w, error);
-	}
-	return ended(w, TURN_DONE, 0);
+	return ended(w, TURN_TROUBLE, error);
 }
 
 enum turn
@@ -213,10 +200,10 @@ forward_one(struct worker *w)
 		switch (atmiq_service_known(w->s->queue)) {
 		case 1: break;
 		case 0: return ended(w, TURN_NOBODY, TPENOENT);
-		default: return trouble(w, tperrno);
+		default: return ended(w, TURN_TROUBLE, tperrno);
 		}
 	if ((error = begin(w)) != 0)
-		return trouble(w, error);
+		return ended(w, TURN_TROUBLE, error);
 	if ((taken = take(w)) != 0 && taken != TPEOTYPE)
 		return not_taken(w, taken);
 	pool_taken(w);

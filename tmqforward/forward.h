@@ -130,8 +130,13 @@ void note(struct source *s, enum turn turn, int error);
 
 /* --- outcome.c --- */
 
-/* Put the service's answer on the reply queue, in the transaction of the request.  0: done, or dropped for want of a queue. */
-int outcome_reply(struct worker *w, long reply_len, long urcode);
+/* Put the service's answer on the reply queue, where one is wanted, and commit.  Where there is no such queue it is dropped. */
+enum outcome {
+	OUTCOME_COMMITTED,
+	OUTCOME_UNCOMMITTED,	/* the transaction is over, and perhaps rolled back: tperrno as of tpcommit() */
+	OUTCOME_NO_WAY		/* the answer cannot be put there; the transaction is as it was */
+};
+enum outcome outcome_commit(struct worker *w, long reply_len, long urcode);
 /* -d: delete the request that failed, and put the answer on its failure queue, in a transaction of its own. */
 void outcome_failed(struct worker *w, long reply_len, long urcode);
 /* tperrno, or the diagnostic when there is one. */

@@ -24,6 +24,16 @@ answer_ctl(const struct request *r, long urcode, TPQCTL *out)
 	}
 }
 
+static void
+no_way(const struct worker *w, const char *queue, const TPQCTL *ctl)
+{
+	int keep = tperrno;
+
+	say("QM_CAT:1623: ERROR: the answer to a message of queue %s does not get onto queue %s: %s (diagnostic %ld)", w->s->queue,
+	    queue, tpstrerror(tperrno), ctl->diagnostic);
+	tperrno = keep;
+}
+
 static int
 answer(struct worker *w, const char *queue, long reply_len, long urcode)
 {
@@ -36,17 +46,26 @@ answer(struct worker *w, const char *queue, long reply_len, long urcode)
 		return 0;
 	if (outcome_error(&ctl) == QMEBADQUEUE)
 		return 0;	/* no such queue: nobody wants the answer */
-	say("QM_CAT:1623: ERROR: the answer to a message of queue %s does not get onto queue %s: %s (diagnostic %ld)", w->s->queue,
-	    name, tpstrerror(tperrno), ctl.diagnostic);
+	no_way(w, name, &ctl);
 	return -1;
 }
 
-int
-outcome_reply(struct worker *w, long reply_len, long urcode)
+enum outcome
+outcome_commit(struct worker *w, long reply_len, long urcode)
 {
-	if ((w->r.ctl.flags & TPQREPLYQ) == 0)
-		return 0;
-	return answer(w, w->r.ctl.replyqueue, reply_len, urcode);
+	TPQCTL ctl;
+	char name[TMQNAMELEN + 1];
+
+	if (w->f->o->noreply || (w->r.ctl.flags & TPQREPLYQ) == 0)
+		return tpcommit(0) == -1 ? OUTCOME_UNCOMMITTED : OUTCOME_COMMITTED;
+	answer_ctl(&w->r, urcode, &ctl);
+	memcpy(name, w->r.ctl.replyqueue, sizeof name);
+	if (atmiq_enqueue_commit(w->f->space, name, &ctl, reply_len > 0 ? w->reply : NULL, reply_len, CALL_FLAGS) != -1)
+		return OUTCOME_COMMITTED;
+	if (tpgetlev() == 0)
+		return OUTCOME_UNCOMMITTED;
+	no_way(w, name, &ctl);
+	return OUTCOME_NO_WAY;
 }
 
 static int	/* Its retry delay runs; if its retries are spent it is on the error queue by now, and not to be found. */

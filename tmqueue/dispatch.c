@@ -81,6 +81,37 @@ input_of(const struct wire_enqueue *e, const struct link_msg *m)
 	return in;
 }
 
+bool
+tmq_is_ending(const struct tmq *t, const struct branch_id *id)
+{
+	const struct branch *b = qspace_branch_find(t->qs, id);
+
+	return b != NULL && (qspace_branch_state(b) == BR_COMMITTING || qspace_branch_state(b) == BR_ROLLING_BACK);
+}
+
+static int
+answer_end(struct tmq *t, const struct link_peer *to, uint64_t reqid, const struct branch_id *id, int error, int outcome)
+{
+	if (tmq_is_ending(t, id))
+		return job_ending(&t->jobs, to, reqid, id, error, outcome) != NULL ? 0 : QMEOS;
+	reply_tx(&t->replies, to, reqid, error, outcome);
+	return 0;
+}
+
+/* An enqueue that commits was stored, or has no queue to go to: that is the transaction's end, and what its caller hears of. */
+static int
+commit_with(struct tmq *t, const struct link_peer *to, const struct wire_enqueue *e)
+{
+	struct wire_txend end = { .reqid = e->reqid, .op = WIRE_TX_COMMIT, .tx = e->tx };
+	struct branch_id id = tx_id(&e->tx);
+	struct tx_answer a = { TPEPROTO, WIRE_OUT_NONE };
+	int rc;
+
+	if (!coordinator_has(t->coordinator, &id) && (rc = txs_end(t->txs, &end, NULL, &a)) != 0)
+		return rc;
+	return answer_end(t, to, e->reqid, &id, a.error, a.outcome);
+}
+
 /* Store it, unless *v says already why not, and answer. */
 static int
 enqueue_now(struct tmq *t, const struct link_peer *to, const struct wire_enqueue *e, const struct qmsg_in *in,
@@ -103,6 +134,8 @@ enqueue_now(struct tmq *t, const struct link_peer *to, const struct wire_enqueue
 	}
 	if (fatal(v.diagnostic))
 		return v.diagnostic;
+	if (e->commits && !v.doomed && (v.error == 0 || v.diagnostic == QMEBADQUEUE))
+		return commit_with(t, to, e);
 	r = qreply_of(t, e->reqid, joined(&e->tx, b, &v), v);
 	if (v.error == 0) {
 		r.flags = TPQMSGID;
@@ -414,23 +447,6 @@ follow(struct tmq *t, const struct link_msg *m, const struct wire_txend *e, cons
 	return 0;
 }
 
-bool
-tmq_is_ending(const struct tmq *t, const struct branch_id *id)
-{
-	const struct branch *b = qspace_branch_find(t->qs, id);
-
-	return b != NULL && (qspace_branch_state(b) == BR_COMMITTING || qspace_branch_state(b) == BR_ROLLING_BACK);
-}
-
-static int
-answer_end(struct tmq *t, const struct link_peer *to, uint64_t reqid, const struct branch_id *id, int error, int outcome)
-{
-	if (tmq_is_ending(t, id))
-		return job_ending(&t->jobs, to, reqid, id, error, outcome) != NULL ? 0 : QMEOS;
-	reply_tx(&t->replies, to, reqid, error, outcome);
-	return 0;
-}
-
 static int
 txend(struct tmq *t, const struct link_msg *m)
 {
@@ -543,7 +559,10 @@ dispatch_failed(struct tmq *t, const struct link_msg *m, int rc)
 	struct branch *b = NULL;
 	bool in_tx;
 
-	if (wire_enqueue_decode(m->head, m->head_len, &e) == 0) {
+	if (wire_enqueue_decode(m->head, m->head_len, &e) == 0 && e.commits) {
+		x = (struct wire_txend){ .reqid = e.reqid, .op = WIRE_TX_COMMIT, .tx = e.tx };
+		txend_failed(t, m, &x);
+	} else if (wire_enqueue_decode(m->head, m->head_len, &e) == 0) {
 		in_tx = e.tx.gtrid_len != 0;
 		if (in_tx)
 			b = txs_find(t->txs, &e.tx);

@@ -60,6 +60,14 @@ int atmiq_dequeue(char *qspace, char *qname, TPQCTL *ctl, char **data, long *len
 #define ATMIQ_QDELAYED 0x10000000
 
 /*
+ * tpenqueue() as the last act of the transaction, and tpcommit(): in one request where the queue space is the only one that the
+ * transaction touched, else one after the other.  A queue that does not exist is no error here: the message is dropped, the
+ * commit goes on.  -1: as tpcommit(), and the transaction is over (tpgetlev() 0); or as tpenqueue(), ctl->diagnostic too, and it is
+ * still there.  ctl is not NULL; no msgid is given back.
+ */
+int atmiq_enqueue_commit(char *qspace, char *qname, TPQCTL *ctl, char *data, long len, long flags);
+
+/*
  * As tpabort(), and tells why: a tperrno, the tpurcode that came with it, a few words (at most 127 bytes, copied).  It goes
  * with the messages of the transaction to the error queue.  Leaves tperrno and tpurcode as they were when it succeeds.
  */
