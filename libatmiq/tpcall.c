@@ -112,6 +112,16 @@ call_unsent(struct context *ctx, const char *service, long flags, int err)
 		call_failed(ctx, service, tran_joins(ctx, flags), err);
 }
 
+/* How long the answer will be waited for; 0: as long as it takes.  The blocking time of tpacall() is that of sending: tpgetrply() may
+ * come later, more than once, and has its own. */
+static uint32_t
+answer_wanted_ms(const struct context *ctx, const struct call *call, const struct patience *how)
+{
+	if (call->at_hand)
+		return time_left_ms(how->deadline_us);
+	return call->intran ? time_left_ms(ctx->tran.deadline_us) : 0;
+}
+
 /* Send a request, n bytes of that type; 0 and the call is under way, or for TPNOREPLY done. */
 static int
 call_send_typed(struct context *ctx, struct call *call, char *svc, char *data, const struct typed *type, long n, long flags,
@@ -139,7 +149,7 @@ call_send_typed(struct context *ctx, struct call *call, char *svc, char *data, c
 	m.priority = call_priority(ctx, s->prio);
 	memcpy(m.cltid, ctx->cltid, sizeof m.cltid);
 	m.appkey = ctx->appkey;
-	m.timeout_ms = time_left_ms(how->deadline_us);
+	m.timeout_ms = answer_wanted_ms(ctx, call, how);
 	if (call->intran) {
 		tran_to_wire(ctx, &m.tx);
 		m.flags |= (uint32_t)ctx->tran.table << 16;
