@@ -130,7 +130,8 @@ request_drop(struct request *r, const char *why)
 	request_put(r);
 }
 
-/* Does nobody wait for its answer any more?  Looks at the connection only when it waited long enough for that to be likely. */
+/* Is it in vain?  A caller that has left may have wanted no more than to have it done, except in its transaction, which nobody will
+ * commit.  Looks at the connection only when it waited long enough for that to be likely. */
 static const char *
 request_is_stale(const struct request *r)
 {
@@ -141,7 +142,7 @@ request_is_stale(const struct request *r)
 	now = clock_mono_us();
 	if (now >= r->deadline_us)
 		return "its caller's time was over";
-	if (now - r->since_us > LATE_US && r->m.peer.n > 0 && link_server_left(svr.link, &r->m.peer))
+	if (r->call.tx.gtrid_len > 0 && now - r->since_us > LATE_US && r->m.peer.n > 0 && link_server_left(svr.link, &r->m.peer))
 		return "its caller had left";
 	return NULL;
 }

@@ -511,9 +511,7 @@ tpcancel(int cd)
 		err = TPEBADDESC;
 	else if (call->intran)
 		err = TPETRAN;
-	else {
-		conn_cancel(conn_of(ctx), &call->pending);	/* if it only waits, it need not be served */
-		call_close(ctx, call);
-	}
+	else
+		call_close(ctx, call);		/* the request is served all the same: some want no more than that */
 	return context_leave(ctx, err);
 }

@@ -173,11 +173,11 @@ member_hear(struct serve *s, struct link_msg *msg)
 
 /* --- giving --- */
 
-/* Nobody waits for it any more. */
+/* Its caller's time is over, or its transaction's: who has left will not commit it. */
 static bool
 is_vain(struct serve *s, const struct request *r, int64_t now)
 {
-	return now >= r->deadline_us || (now - r->arrived_us > WAITED_US && (r->call.flags & TPNOREPLY) == 0 &&
+	return now >= r->deadline_us || (r->call.tx.gtrid_len > 0 && now - r->arrived_us > WAITED_US &&
 	    link_server_left(s->callers, &r->caller));
 }
 

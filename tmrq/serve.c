@@ -184,7 +184,7 @@ sweep(struct serve *s, int64_t now)
 
 	HASH_ITER(by_id, s->queue.by_id, r, next)
 		if ((r->member == NULL || r->forwarded) && (now >= r->deadline_us ||
-		    ((r->call.flags & TPNOREPLY) == 0 && link_server_left(s->callers, &r->caller))))
+		    (r->call.tx.gtrid_len > 0 && link_server_left(s->callers, &r->caller))))
 			queue_over(&s->queue, r);
 }
 
