@@ -101,7 +101,7 @@ type_check(const struct criterion *c, const struct ubb_buftype *t)
 		    "with semicolons between", n, t->type);
 	else if (is_one_of(t, plain) && t->subtypes != NULL)
 		problem_error(c->ps, at, "\"%.*s\" in BUFTYPE has a subtype; allowed is none for that type", n, t->type);
-	else if (is_one_of(t, with) && (t->subtypes_len == 0 || *t->subtypes == '*'))
+	else if (is_one_of(t, with) && (t->subtypes == NULL || t->subtypes_len == 0 || *t->subtypes == '*'))
 		problem_error(c->ps, at, "\"%.*s\" in BUFTYPE has no subtype; allowed is type:subtype, and not *", n, t->type);
 }
 
