@@ -147,8 +147,7 @@ queued_are(long n)
 static void
 block_all(const char *gate, int cds[MEMBERS])
 {
-	unlink("notes");
-	given_run(g, NULL, "rm -f notes");
+	free(given_ok(g, NULL, "rm -f notes"));
 	for (int i = 0; i < MEMBERS; i++)
 		CU_ASSERT_NOT_EQUAL(cds[i] = begin_call("SLOW", gate, 0), -1);
 	CU_ASSERT_TRUE(noted("at.", MEMBERS));
@@ -285,7 +284,7 @@ killed_queue_comes_back(void)
 
 	given_set();
 	for (int round = 0; round < 3; round++) {
-		given_run(g, NULL, "rm -f gate");
+		free(given_ok(g, NULL, "rm -f gate"));
 		block_all("gate", cds);
 		for (int i = 0; i < 5; i++)
 			CU_ASSERT_NOT_EQUAL(waiting[i] = begin_call("PID", "w", 0), -1);
