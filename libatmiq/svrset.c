@@ -182,14 +182,14 @@ set_open(const struct ubb_set *of, char *endpoint, size_t size)
 int
 set_join(unsigned room, int wake_fd)
 {
-	int64_t until = clock_mono_us() + JOIN_US, now;
+	int64_t until = clock_mono_us() + JOIN_US;
 	bool there = false;
 
 	pthread_mutex_lock(&set.lock);
 	set.room = room;
 	set.wake_fd = wake_fd;
 	if (wake_watch(true) == 0)
-		while (!(there = reach(JOIN_US)) && (now = clock_mono_us()) < until && !svr_stopping()) {
+		while (!(there = reach(JOIN_US)) && clock_mono_us() < until && !svr_stopping()) {
 			set.next_try_us = 0;
 			pthread_mutex_unlock(&set.lock);
 			usleep(AGAIN_US);

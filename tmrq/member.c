@@ -40,9 +40,11 @@ earlier_self_lost(struct serve *s, long pid)
 {
 	struct member *m, *next;
 
-	HASH_ITER(hh, s->queue.members, m, next)
+	for (m = s->queue.members; m != NULL; m = next) {
+		next = m->hh.next;
 		if (m->pid == pid)
-			member_lost(s, m);
+			member_lost(s, m);	// NOLINT: the hash has the next one then
+	}
 }
 
 static void

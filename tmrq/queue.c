@@ -21,10 +21,14 @@ queue_close(struct queue *q)
 	struct request *r, *next;
 	struct member *m, *after;
 
-	HASH_ITER(by_id, q->by_id, r, next)
-		queue_over(q, r);
-	HASH_ITER(hh, q->members, m, after)
-		queue_part(q, m);
+	for (r = q->by_id; r != NULL; r = next) {
+		next = r->by_id.next;
+		queue_over(q, r);	// NOLINT: the hash has the next one then
+	}
+	for (m = q->members; m != NULL; m = after) {
+		after = m->hh.next;
+		queue_part(q, m);	// NOLINT: the hash has the next one then
+	}
 }
 
 bool
@@ -147,9 +151,12 @@ queue_find(const struct queue *q, uint64_t id)
 struct request *
 queue_find_from(const struct queue *q, const struct link_peer *caller, uint64_t reqid)
 {
-	struct request_from from = { queue_peer_key(caller), reqid };
+	struct request_from from;
 	struct request *r;
 
+	memset(&from, 0, sizeof from);
+	from.peer = queue_peer_key(caller);
+	from.reqid = reqid;
 	HASH_FIND(by_caller, q->by_caller, &from, sizeof from, r);
 	return r;
 }
@@ -193,8 +200,8 @@ queue_over(struct queue *q, struct request *r)
 		waiting_leave(q, r);
 		service_drop(q, r->service);
 	}
-	HASH_DELETE(by_id, q->by_id, r);
-	HASH_DELETE(by_caller, q->by_caller, r);
+	HASH_DELETE(by_id, q->by_id, r);	// NOLINT: inside uthash
+	HASH_DELETE(by_caller, q->by_caller, r);	// NOLINT: inside uthash
 	request_release(NULL, r);
 }
 
@@ -348,7 +355,7 @@ queue_part(struct queue *q, struct member *m)
 		offer_end(q, m, m->n_offers - 1);
 	idle_leave(q, m);
 	q->leaving -= m->leaving && !m->left;
-	HASH_DEL(q->members, m);
+	HASH_DEL(q->members, m);	// NOLINT: inside uthash
 	free(m->offers);
 	free(m);
 }

@@ -76,19 +76,20 @@ refuse_all(struct serve *s)
 {
 	struct request *r, *next;
 
-	HASH_ITER(by_id, s->queue.by_id, r, next) {
+	for (r = s->queue.by_id; r != NULL; r = next) {
+		next = r->by_id.next;
 		caller_answer(s, r, r->member == NULL ? TPENOENT : TPESVCERR);
-		queue_over(&s->queue, r);
+		queue_over(&s->queue, r);	// NOLINT: the hash has the next one then
 	}
 }
 
 void
 serve_close(struct serve *s)
 {
-	struct member *m, *next;
+	const struct member *m;
 
 	refuse_all(s);
-	HASH_ITER(hh, s->queue.members, m, next)
+	for (m = s->queue.members; m != NULL; m = m->hh.next)
 		if (m->pidfd >= 0)
 			close(m->pidfd);
 	link_server_close(s->callers);
@@ -182,10 +183,12 @@ sweep(struct serve *s, int64_t now)
 {
 	struct request *r, *next;
 
-	HASH_ITER(by_id, s->queue.by_id, r, next)
+	for (r = s->queue.by_id; r != NULL; r = next) {
+		next = r->by_id.next;
 		if ((r->member == NULL || r->forwarded) && (now >= r->deadline_us ||
 		    (r->call.tx.gtrid_len > 0 && link_server_left(s->callers, &r->caller))))
-			queue_over(&s->queue, r);
+			queue_over(&s->queue, r);	// NOLINT: the hash has the next one then
+	}
 }
 
 static void	/* Who hung up without dying; a death is told by its pidfd. */
@@ -194,9 +197,11 @@ members_look(struct serve *s)
 	struct member *m, *next;
 
 	hear_members_out(s);
-	HASH_ITER(hh, s->queue.members, m, next)
+	for (m = s->queue.members; m != NULL; m = next) {
+		next = m->hh.next;
 		if (link_server_left(s->members, &m->peer))
-			member_lost(s, m);
+			member_lost(s, m);	// NOLINT: the hash has the next one then
+	}
 }
 
 static void
