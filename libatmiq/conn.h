@@ -73,6 +73,7 @@ struct conn {
 	uint64_t last_reqid;		/* begins anywhere: among all connections of all processes it names the request */
 	struct slots *slots;		/* NULL: there is no table */
 	bool ldbal;
+	const char *self;		/* the endpoint of this server, which is busy while it waits for an answer; "" or NULL: none is */
 	struct peer *peers;
 	struct service *services;
 	struct pending *pendings;

@@ -56,6 +56,8 @@ target_busy(struct conn *c, struct target *t)
 
 	if (t->peer != NULL && t->peer->leaving)
 		return LONG_MAX;
+	if (c->self != NULL && strcmp(t->endpoint, c->self) == 0)
+		return LONG_MAX - 1;	/* it would wait for itself */
 	if (load >= 0)
 		return load;
 	return t->peer == NULL ? 0 : (long)t->peer->outstanding * ONE_LOAD;

@@ -87,8 +87,10 @@ line_new(const struct app *app)
 static struct line *
 line_balance(struct line *l, struct app *app)
 {
-	if (l != NULL)
+	if (l != NULL) {
 		conn_balance(&l->conn, app_slots(app), app->ubb->res.ldbal);
+		l->conn.self = svr_self;
+	}
 	return l;
 }
 
@@ -174,6 +176,7 @@ fork_child(void)
 	single = NULL;
 	mode = MODE_NONE;
 	serving = false;
+	svr_self[0] = '\0';
 	mine = NULL;
 	generation++;
 	pthread_mutex_init(&join_lock, NULL);	/* whoever joined meanwhile is not here */

@@ -225,6 +225,7 @@ int route_choose(const struct app *app, const struct service *s, const char *typ
 void route_dequeue(const struct app *app, const struct service *s, const char *type, const char *subtype, char group[WIRE_GROUP]);
 
 /* --- serving --- */
+extern char svr_self[CONN_ENDPOINT];	/* where this process, on one thread, serves; "": it does not */
 int svr_wake_fd(void);		/* readable once a stop is asked for; -1 in a client */
 
 #endif

@@ -15,6 +15,7 @@
 #define RELAYS_US 10000000LL		/* at the end: for replies that pass through us */
 
 struct svr svr;
+char svr_self[CONN_ENDPOINT];
 
 static volatile sig_atomic_t term_came;	/* before there was anybody to be told */
 
@@ -177,6 +178,8 @@ svr_attach(int argc, char **argv, bool calls)
 		mark_open();		/* first: who reaches us finds our slot */
 	if (calls && endpoint_bind(endpoint, sizeof endpoint) != 0)
 		return -1;
+	if (svr.link != NULL)
+		snprintf(svr_self, sizeof svr_self, "%s", endpoint);
 	return agent_start(endpoint);
 }
 
@@ -330,6 +333,7 @@ run(int argc, char **argv, struct tmserver *server, struct tmthreads *threads)
 	}
 	if (threads != NULL && svr.conf != NULL && svr.conf->maxdispatchthreads > 1) {
 		svr.threads = threads;
+		svr_self[0] = '\0';	/* another thread may serve what one asks for */
 		context_serve_multi();
 	} else {
 		work.ctx = svr.ctx;
