@@ -385,7 +385,7 @@ atmiq_enqueue_commit(char *qspace, char *qname, TPQCTL *ctl, char *data, long le
 	ctl->diagnostic = 0;
 	if (arguments_wrong(qspace, qname, flags, CALL_FLAGS))
 		return fail(TPEINVAL);
-	if (*qname != '\0' && len <= WITH_COMMIT_MAX && (err = buffer_outgoing(data, len, &type, &n)) == 0) {
+	if (*qname != '\0' && len <= WITH_COMMIT_MAX && buffer_outgoing(data, len, &type, &n) == 0) {
 		rc = n <= WITH_COMMIT_MAX ? enqueue(qspace, qname, ctl, data, &type, n, flags, true) : ENQUEUE_AGAIN;
 		err = tperrno;
 		buffer_sent(data);
