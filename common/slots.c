@@ -51,7 +51,7 @@
 #define HEAD 256
 #define STRAY_US INT64_C(100000)	/* what an idle server has not received after so long is not on its way */
 #define LOAD_MAX 32767			/* of one request, as LOAD */
-#define SERVED_LOAD 50			/* at least so much for a request that is served, though it was not counted */
+#define SERVED_LOAD 1			/* at least so much while a request is served that was not counted, or is just being answered */
 
 enum { W_OWNER, W_GENERATION, W_START, W_ID, W_DIED, W_SUM = 8, W_SENT, W_RQADDR = 16, W_ENDED = 20, W_UNMARKED, W_SERVING,
     W_MARKS = 24, W_KEPT = W_MARKS + 3 * SLOTS_THREADS, WORDS = W_KEPT + SLOTS_KEPT };

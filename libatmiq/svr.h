@@ -126,7 +126,7 @@ void mark_begin(struct work *w);	/* before anything is done for its request; */
 void mark_end(struct work *w);		/* once it is answered, w->sent says how */
 int mark_pass_on(struct work *w);	/* the request goes on after the thread's work; for: */
 void mark_passed(int kept, enum svr_sent sent, const struct link_peer *caller);
-void mark_done(const struct request *r);	/* served, refused or dropped: it waits no more */
+void mark_done(struct request *r);	/* served, refused or dropped: it waits no more; before its caller hears of it.  Harmless twice */
 void mark_thread_over(struct work *w);	/* the thread ends */
 
 /* --- requests that wait: svrqueue.c --- */

@@ -89,7 +89,6 @@ call_arrived(struct request *r)
 	if (!r->shared && came_too_late()) {	/* what waits in a shared queue is for whoever is there */
 		work_refuse(r, "this server is suspended");
 		mark_done(r);
-		r->counted = false;
 		return false;
 	}
 	r->deadline_us = r->call.timeout_ms == 0 ? LINK_FOREVER : came + (int64_t)r->call.timeout_ms * 1000;

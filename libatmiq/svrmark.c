@@ -176,8 +176,9 @@ mark_passed(int kept, enum svr_sent sent, const struct link_peer *caller)
 }
 
 void
-mark_done(const struct request *r)
+mark_done(struct request *r)
 {
 	if (r->counted && svr.slots != NULL)
 		slots_done(svr.slots, (unsigned)svr.slot, (long)r->load);
+	r->counted = false;
 }

@@ -48,7 +48,6 @@ void
 request_put(struct request *r)
 {
 	mark_done(r);
-	r->counted = false;
 	if (r->shared)
 		set_over(&r->m.peer, r->call.reqid, r->asked);
 	r->shared = r->asked = false;

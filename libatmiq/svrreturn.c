@@ -53,6 +53,7 @@ reply_error(struct work *w, int error)
 		m.groups = w->ctx->tran.groups;
 		m.doomed = 1;
 	}
+	mark_done(w->request);
 	w->sent = svr_reply(&w->request->m.peer, &m, NULL);
 }
 
@@ -273,6 +274,7 @@ reply_with(struct work *w, int error, long rcode, char *data, const struct typed
 		m.groups = t->groups;
 		m.doomed = t->doomed;
 	}
+	mark_done(w->request);		/* first: who has his answer, and asks again, finds us idle */
 	if (data != NULL && error != TPESVCERR) {
 		m.has_body = 1;
 		memcpy(m.type, type->type, sizeof m.type);
