@@ -101,8 +101,10 @@ static int
 resumes_and_waits(TPTRANID *id, int from)
 {
 	char c;
-	int rc = tpresume(id, 0);
+	int rc;
 
+	while ((rc = tpresume(id, 0)) == -1 && tperrno == TPEMATCH)	/* the parent has it just now */
+		nap_ms(1);
 	put("R", "resumed");
 	(void)!read(from, &c, 1);		/* the parent closes its end */
 	return rc == 0 && tpabort(0) == 0 ? 0 : 1;
