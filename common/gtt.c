@@ -1,12 +1,5 @@
 /*
- * The file, of this machine and its byte order:
- *    offset  size  field
- *         0     8  "atmqGTT" and NUL
- *         8     4  version, 1
- *        12     4  n, slots
- *        16    48  boot of the machine, text, zero padded
- *        64   192  zero
- *       256 192*n  slots
+ * The file is as in mapped.h: "atmqGTT", version 1.
  *
  * A slot, of 24 words of 8 bytes:
  *      word  field
@@ -25,22 +18,19 @@
 #include "gtt.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "mapped.h"
 #include "proc.h"
 
 #define MAGIC "atmqGTT"
 #define VERSION 1
-#define HEAD 256
 #define LINGER_US INT64_C(60000000)	/* a suspended transaction after its deadline: who resumes it still hears why */
 #define TRIES 1000			/* a writer is done in a moment, or dead */
 
@@ -55,17 +45,13 @@ _Static_assert(W_USED == 17, "the layout above");
 #define BIT_TX (UINT64_C(1) << 18)
 #define BIT_TIED (UINT64_C(1) << 19)
 
-struct file_head { char magic[8]; uint32_t version, n; char boot[48]; };
 struct slot { _Atomic uint64_t word[WORDS]; };
 _Static_assert(sizeof(struct slot) == WORDS * 8, "a slot is its words");
 
 struct gtt {
+	struct mapped file;
 	unsigned n;
-	size_t size;
-	char *map;
 	struct slot *slot;
-	dev_t dev;
-	ino_t ino;
 	uint64_t owner;			/* our pid, where word 0 has it */
 	uint64_t start;			/* and our start time */
 };
@@ -86,120 +72,45 @@ gtt_path(const char *rundir, char *buf, size_t size)
 
 /* ---- the file ---- */
 
-static size_t
-file_size(unsigned n)
-{
-	return HEAD + (size_t)n * sizeof(struct slot);
-}
+static const struct mapped_kind kind = { MAGIC, VERSION, GTT_MAX, sizeof(struct slot) };
 
-static int
-trouble(char **why, const char *path, const char *text)
+static int	/* over what was mapped */
+table_new(const struct mapped *m, struct gtt **out)
 {
-	if (asprintf(why, "%s: %s", path, text) < 0)
-		*why = NULL;
-	return -1;
-}
+	struct gtt *g = malloc(sizeof *g);
 
-static bool
-head_good(const struct file_head *h, off_t size, unsigned n)
-{
-	return memcmp(h->magic, MAGIC, sizeof h->magic) == 0 && h->version == VERSION && h->n <= GTT_MAX &&
-	    (n == 0 || h->n == n) && size == (off_t)file_size(h->n) &&
-	    strncmp(h->boot, proc_boot_id(), sizeof h->boot) == 0;
-}
-
-static int
-map_fd(int fd, unsigned n, struct gtt **out)
-{
-	struct gtt *g = calloc(1, sizeof *g);
-	struct stat st;
-
-	if (g == NULL || fstat(fd, &st) != 0)
-		goto bad;
-	g->n = n;
-	g->size = file_size(n);
-	g->dev = st.st_dev;
-	g->ino = st.st_ino;
-	if ((g->map = mmap(NULL, g->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED)
-		goto bad;
-	g->slot = (struct slot *)(void *)(g->map + HEAD);
-	g->owner = (uint64_t)getpid() << 32;
-	g->start = proc_start_time(getpid());
+	if (g == NULL) {
+		mapped_close(m);
+		return -1;
+	}
+	*g = (struct gtt){ .file = *m, .n = m->n, .slot = (struct slot *)(void *)(m->p + MAPPED_SLOTS), .owner = (uint64_t)getpid() << 32,
+		.start = proc_start_time(getpid()) };
 	*out = g;
 	return 0;
-bad:
-	free(g);
-	return -1;
 }
 
 int
 gtt_open(const char *path, unsigned n, struct gtt **out, char **why)
 {
-	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW), rc = -1;
-	struct file_head h;
-	struct stat st;
+	struct mapped m;
 
 	*out = NULL;
-	*why = NULL;
-	if (fd < 0 || fstat(fd, &st) != 0)
-		trouble(why, path, strerror(errno));
-	else if (!S_ISREG(st.st_mode) || pread(fd, &h, sizeof h, 0) != (ssize_t)sizeof h || !head_good(&h, st.st_size, n))
-		trouble(why, path, "damaged, or of another size, version or boot of the machine");
-	else if ((rc = map_fd(fd, h.n, out)) != 0)
-		trouble(why, path, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return rc;
-}
-
-/* Complete before it has its name, so that nobody finds half of it. */
-static int
-file_make(const char *path, unsigned n, mode_t mode, char **why)
-{
-	struct file_head h = { .version = VERSION, .n = n };
-	char fresh[512];
-	int fd;
-
-	memcpy(h.magic, MAGIC, sizeof h.magic);
-	snprintf(h.boot, sizeof h.boot, "%s", proc_boot_id());
-	snprintf(fresh, sizeof fresh, "%s.new", path);
-	(void)unlink(fresh);
-	if ((fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0)
-		return trouble(why, fresh, strerror(errno));
-	if (fchmod(fd, mode) == 0 && ftruncate(fd, (off_t)file_size(n)) == 0 &&
-	    pwrite(fd, &h, sizeof h, 0) == (ssize_t)sizeof h && rename(fresh, path) == 0) {
-		close(fd);
-		return 0;
-	}
-	trouble(why, fresh, strerror(errno));
-	close(fd);
-	(void)unlink(fresh);
-	return -1;
+	return mapped_open(&kind, path, n, &m, why) == 0 ? table_new(&m, out) : -1;
 }
 
 int
 gtt_make(const char *path, unsigned n, mode_t mode, struct gtt **out, char **why)
 {
-	mode &= 0666;
-	if (gtt_open(path, n, out, why) == 0) {
-		if (gtt_slots(*out) == n && chmod(path, mode) == 0)
-			return 0;
-		gtt_close(*out);
-		*out = NULL;
-	}
-	free(*why);
-	*why = NULL;
-	if (file_make(path, n, mode, why) != 0)
-		return -1;
-	return gtt_open(path, n, out, why);
+	struct mapped m;
+
+	*out = NULL;
+	return mapped_make(&kind, path, n, mode, false, &m, why) == 0 ? table_new(&m, out) : -1;
 }
 
 bool
 gtt_is_at(const struct gtt *g, const char *path)
 {
-	struct stat st;
-
-	return lstat(path, &st) == 0 && st.st_dev == g->dev && st.st_ino == g->ino;
+	return mapped_is_at(&g->file, path);
 }
 
 void
@@ -207,7 +118,7 @@ gtt_close(struct gtt *g)
 {
 	if (g == NULL)
 		return;
-	munmap(g->map, g->size);
+	mapped_close(&g->file);
 	free(g);
 }
 
@@ -356,7 +267,7 @@ gtt_is_open(const struct gtt *g, const uint8_t *gtrid, size_t len)
 uint16_t
 gtt_mark(const struct gtt *g)
 {
-	uint64_t n = (uint64_t)g->ino ^ (uint64_t)g->dev << 7;
+	uint64_t n = (uint64_t)g->file.ino ^ (uint64_t)g->file.dev << 7;
 	uint16_t mark = (uint16_t)(n ^ n >> 16 ^ n >> 32 ^ n >> 48);
 
 	return mark == 0 ? 1 : mark;

@@ -1,13 +1,5 @@
 /*
- * The file, of this machine and its byte order:
- *    offset  size  field
- *         0     8  "atmqSLT" and NUL
- *         8     4  version, 1
- *        12     4  n, slots
- *        16    48  boot of the machine, text, zero padded
- *        64     8  generations given so far
- *        72   184  zero
- *       256  2240n slots
+ * The file is as in mapped.h: "atmqSLT", version 1; at offset 64 how many generations were given so far (8 bytes).
  *
  * A slot, of 280 words of 8 bytes:
  *      word  field
@@ -33,22 +25,19 @@
 #include "slots.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "mapped.h"
 #include "proc.h"
 
 #define MAGIC "atmqSLT"
 #define VERSION 1
-#define HEAD 256
 #define STRAY_US INT64_C(100000)	/* what an idle server has not received after so long is not on its way */
 #define LOAD_MAX 32767			/* of one request, as LOAD */
 #define SERVED_LOAD 1			/* at least so much while a request is served that was not counted, or is just being answered */
@@ -59,18 +48,13 @@ _Static_assert(WORDS == 280 && SLOTS_RQADDR == 32, "the layout above");
 
 enum { FREE, CLAIMING, LIVE, DEAD };
 
-struct file_head { char magic[8]; uint32_t version, n; char boot[48]; _Atomic uint64_t generations; };
-_Static_assert(sizeof(struct file_head) == 72, "the layout above");
 struct slot { _Atomic uint64_t word[WORDS]; };
 
 struct slots {
+	struct mapped file;
 	unsigned n;
-	size_t size;
-	char *map;
-	struct file_head *head;
+	_Atomic uint64_t *generations;	/* given so far */
 	struct slot *slot;
-	dev_t dev;
-	ino_t ino;
 };
 
 void
@@ -81,119 +65,46 @@ slots_path(const char *rundir, char *buf, size_t size)
 
 /* ---- the file ---- */
 
-static size_t
-file_size(unsigned n)
-{
-	return HEAD + (size_t)n * sizeof(struct slot);
-}
+static const struct mapped_kind kind = { MAGIC, VERSION, SLOTS_MAX, sizeof(struct slot) };
 
-static int
-trouble(char **why, const char *path, const char *text)
+static int	/* over what was mapped */
+table_new(const struct mapped *m, struct slots **out)
 {
-	if (asprintf(why, "%s: %s", path, text) < 0)
-		*why = NULL;
-	return -1;
-}
+	struct slots *t = malloc(sizeof *t);
 
-static bool
-head_good(const struct file_head *h, off_t size)
-{
-	return memcmp(h->magic, MAGIC, sizeof h->magic) == 0 && h->version == VERSION && h->n > 0 && h->n <= SLOTS_MAX &&
-	    size == (off_t)file_size(h->n) && strncmp(h->boot, proc_boot_id(), sizeof h->boot) == 0;
-}
-
-static int
-map_fd(int fd, unsigned n, struct slots **out)
-{
-	struct slots *t = calloc(1, sizeof *t);
-	struct stat st;
-
-	if (t == NULL || fstat(fd, &st) != 0)
-		goto bad;
-	t->n = n;
-	t->size = file_size(n);
-	t->dev = st.st_dev;
-	t->ino = st.st_ino;
-	if ((t->map = mmap(NULL, t->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED)
-		goto bad;
-	t->head = (struct file_head *)(void *)t->map;
-	t->slot = (struct slot *)(void *)(t->map + HEAD);
+	if (t == NULL) {
+		mapped_close(m);
+		return -1;
+	}
+	*t = (struct slots){ .file = *m, .n = m->n, .generations = (_Atomic uint64_t *)(void *)(m->p + MAPPED_HEAD),
+		.slot = (struct slot *)(void *)(m->p + MAPPED_SLOTS) };
 	*out = t;
 	return 0;
-bad:
-	free(t);
-	return -1;
 }
 
 int
 slots_open(const char *path, struct slots **out, char **why)
 {
-	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW), rc = -1;
-	struct file_head h;
-	struct stat st;
+	struct mapped m;
 
 	*out = NULL;
-	*why = NULL;
-	if (fd < 0 || fstat(fd, &st) != 0)
-		trouble(why, path, strerror(errno));
-	else if (!S_ISREG(st.st_mode) || pread(fd, &h, sizeof h, 0) != (ssize_t)sizeof h || !head_good(&h, st.st_size))
-		trouble(why, path, "damaged, or of another version or boot of the machine");
-	else if ((rc = map_fd(fd, h.n, out)) != 0)
-		trouble(why, path, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return rc;
-}
-
-/* Complete before it has its name, so that nobody finds half of it. */
-static int
-file_make(const char *path, unsigned n, mode_t mode, char **why)
-{
-	struct file_head h = { .version = VERSION, .n = n };
-	char fresh[512];
-	int fd;
-
-	memcpy(h.magic, MAGIC, sizeof h.magic);
-	snprintf(h.boot, sizeof h.boot, "%s", proc_boot_id());
-	snprintf(fresh, sizeof fresh, "%s.new", path);
-	(void)unlink(fresh);
-	if ((fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0)
-		return trouble(why, fresh, strerror(errno));
-	if (fchmod(fd, mode) == 0 && ftruncate(fd, (off_t)file_size(n)) == 0 &&
-	    pwrite(fd, &h, sizeof h, 0) == (ssize_t)sizeof h && rename(fresh, path) == 0) {
-		close(fd);
-		return 0;
-	}
-	trouble(why, fresh, strerror(errno));
-	close(fd);
-	(void)unlink(fresh);
-	return -1;
+	return mapped_open(&kind, path, 0, &m, why) == 0 ? table_new(&m, out) : -1;
 }
 
 int
 slots_make(const char *path, unsigned n, mode_t mode, struct slots **out, char **why)
 {
-	mode &= 0666;
+	struct mapped m;
+
+	*out = NULL;
 	n = n == 0 ? 1 : n > SLOTS_MAX ? SLOTS_MAX : n;
-	if (slots_open(path, out, why) == 0) {
-		if ((*out)->n >= n && chmod(path, mode) == 0)
-			return 0;
-		slots_close(*out);
-		*out = NULL;
-	}
-	free(*why);
-	*why = NULL;
-	if (file_make(path, n, mode, why) != 0)
-		return -1;
-	return slots_open(path, out, why);
+	return mapped_make(&kind, path, n, mode, true, &m, why) == 0 ? table_new(&m, out) : -1;
 }
 
 bool
 slots_is_at(const struct slots *t, const char *path)
 {
-	struct stat st;
-
-	return lstat(path, &st) == 0 && st.st_dev == t->dev && st.st_ino == t->ino;
+	return mapped_is_at(&t->file, path);
 }
 
 void
@@ -201,7 +112,7 @@ slots_close(struct slots *t)
 {
 	if (t == NULL)
 		return;
-	munmap(t->map, t->size);
+	mapped_close(&t->file);
 	free(t);
 }
 
@@ -357,7 +268,7 @@ slot_fill(struct slots *t, struct slot *s, long grpno, long srvid, const char *r
 	snprintf((char *)name, sizeof name, "%s", rqaddr == NULL ? "" : rqaddr);
 	for (w = 0; w < SLOTS_RQADDR / 8; w++)
 		put(s, W_RQADDR + w, name[w]);
-	put(s, W_GENERATION, atomic_fetch_add(&t->head->generations, 1) + 1);
+	put(s, W_GENERATION, atomic_fetch_add(t->generations, 1) + 1);
 }
 
 static void	/* Who looks for the server is not to find a dead one. */
