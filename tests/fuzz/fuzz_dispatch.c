@@ -211,7 +211,7 @@ enqueue(void)
 	memset(&e, 0, sizeof e);
 	e.reqid = last_reqid;
 	tx(&e.tx);
-	strcpy(e.queue, ONE_OF(queues));
+	snprintf(e.queue, sizeof e.queue, "%s", ONE_OF(queues));
 	e.flags = bits(some, sizeof some / sizeof *some) | TPQMSGID;
 	if (e.flags & TPQTIME_REL)
 		e.deq_time = byte() % 8;
@@ -232,10 +232,11 @@ enqueue(void)
 	if (e.flags & TPQCORRID)
 		e.corrid[0] = byte() % 4;
 	if (e.flags & TPQREPLYQ)
-		strcpy(e.replyqueue, ONE_OF(queues));
+		snprintf(e.replyqueue, sizeof e.replyqueue, "%s", ONE_OF(queues));
 	if (e.flags & TPQFAILUREQ)
-		strcpy(e.failurequeue, ONE_OF(queues));
-	strcpy(e.type, ONE_OF(types));
+		snprintf(e.failurequeue, sizeof e.failurequeue, "%s", ONE_OF(queues));
+	snprintf(e.type, sizeof e.type, "%s", ONE_OF(types));
+	e.commits = e.tx.gtrid_len > 0 && byte() % 4 == 0;
 	e.has_body = e.type[0] != '\0' && byte() % 8 != 0;
 	wire_enqueue_encode(&frame[n_batch], &e);
 	m->has_body = e.has_body;
@@ -255,13 +256,13 @@ dequeue(void)
 	memset(&d, 0, sizeof d);
 	d.reqid = last_reqid;
 	tx(&d.tx);
-	strcpy(d.queue, ONE_OF(queues));
+	snprintf(d.queue, sizeof d.queue, "%s", ONE_OF(queues));
 	d.flags = bits(some, sizeof some / sizeof *some);
 	name_id(d.msgid);
 	d.corrid[0] = byte() % 4;
 	d.timeout_ms = word();
 	if ((d.nochange = byte() % 8 == 0) != 0)
-		strcpy(d.type, ONE_OF(types));
+		snprintf(d.type, sizeof d.type, "%s", ONE_OF(types));
 	wire_dequeue_encode(&frame[n_batch], &d);
 	asked_for(m);
 }
@@ -277,7 +278,7 @@ watch(void)
 	q.timeout_ms = word();
 	q.n = byte() % 4;
 	for (int i = 0; i < q.n; i++)
-		strcpy(q.queue[i], ONE_OF(queues));
+		snprintf(q.queue[i], sizeof q.queue[i], "%s", ONE_OF(queues));
 	asked[last_reqid].must = q.n > 0;
 	wire_qwait_encode(&frame[n_batch], &q);
 	asked_for(m);
@@ -314,9 +315,9 @@ end(void)
 	e.timeout_ms = byte() % 2 ? word() : 0;
 	e.groups.n = byte() % 5;
 	for (int i = 0; i < e.groups.n; i++)
-		strcpy(e.groups.name[i], i == 0 && byte() % 2 ? "QUE1" : ONE_OF(groups));
+		snprintf(e.groups.name[i], WIRE_GROUP, "%s", i == 0 && byte() % 2 ? "QUE1" : ONE_OF(groups));
 	if (byte() % 4 == 0)
-		strcpy(e.why.text, "so it is");
+		snprintf(e.why.text, sizeof e.why.text, "so it is");
 	asked[last_reqid].must = e.op != WIRE_TX_ABORT;		/* the ninth who asks is not heard */
 	wire_txend_encode(&frame[n_batch], &e);
 	asked_for(m);
@@ -337,7 +338,7 @@ way_send(void *arg, const char *group, const void *head, size_t n)
 	if (wire_txend_decode(head, n, &e) != 0 || strcmp(group, "QUE1") == 0 || strcmp(group, "ALIAS") == 0)
 		abort();
 	letter[n_letters % 64].reqid = e.reqid;
-	strcpy(letter[n_letters++ % 64].group, group);
+	snprintf(letter[n_letters++ % 64].group, WIRE_GROUP, "%s", group);
 	return n_letters % 7 == 0 ? LINK_TIMEOUT : n_letters % 50 == 0 ? LINK_GONE : LINK_OK;
 }
 
@@ -345,7 +346,7 @@ static void
 way_find(void *arg, const char *group)
 {
 	(void)arg;
-	strcpy(sought[group[0] == 'T'], group);
+	snprintf(sought[group[0] == 'T'], WIRE_GROUP, "%s", group);
 }
 
 static void
@@ -396,7 +397,7 @@ admin(void)
 	struct record *r = document_add(&a.doc);
 
 	a.reqid = last_reqid;
-	strcpy(a.op, ONE_OF(ops));
+	snprintf(a.op, sizeof a.op, "%s", ONE_OF(ops));
 	for (int n = byte() % 4; n > 0; n--) {
 		const char *key = ONE_OF(keys);
 		if (r == NULL || record_set(r, key, ONE_OF(values)) != 0)
@@ -474,7 +475,7 @@ queue_make(const char *name, uint8_t first, long retries, long delay, int64_t ex
 	    .retries = retries, .retry_delay = delay, .default_expiration = expiration,
 	    .persistent = { 100, 0, '%', "" }, .nonpersistent = { 100, 0, '%', "" } };
 
-	strcpy(q.name, name);
+	snprintf(q.name, sizeof q.name, "%s", name);
 	if (qspace_batch_begin(qs) != 0 || qspace_queue_create(qs, &q) != 0 || qspace_batch_commit(qs) != 0)
 		abort();
 }
