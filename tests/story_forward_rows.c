@@ -258,6 +258,7 @@ a_queue_that_is_not_there_yet(void)
 	}
 	log = given_log(g);
 	CU_ASSERT(count_of(log, "there is no queue MORE") <= 3);
+	CU_ASSERT_FALSE(has(log, "TMQUEUE wait"));	/* each question for it is no line of TMQUEUE's */
 	free(log);
 	given_done(g);
 }

@@ -339,8 +339,7 @@ qwait(struct tmq *t, const struct link_msg *m)
 		bool has = qspace_has_eligible(t->qs, w.queue[i]);
 
 		if (!has && qspace_queue_get(t->qs, w.queue[i], NULL, NULL) != 0) {
-			log_bad_queue(t, w.queue[i], "wait");
-			r.error = TPEDIAGNOSTIC;
+			r.error = TPEDIAGNOSTIC;	/* not logged: who watches asks again and again, and tells it once */
 			r.diagnostic = QMEBADQUEUE;
 		} else if (!has)
 			continue;
