@@ -56,14 +56,6 @@ struct gtt {
 	uint64_t start;			/* and our start time */
 };
 
-const char *
-gtt_state_name(enum gtt_state state)
-{
-	static const char *const name[GTT_STATES] = { "free", "active", "suspended", "committing", "aborting" };
-
-	return state < GTT_STATES ? name[state] : "?";
-}
-
 void
 gtt_path(const char *rundir, char *buf, size_t size)
 {

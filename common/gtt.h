@@ -32,7 +32,6 @@
 
 struct gtt;
 enum gtt_state { GTT_FREE, GTT_ACTIVE, GTT_SUSPENDED, GTT_COMMITTING, GTT_ABORTING, GTT_STATES };
-const char *gtt_state_name(enum gtt_state state);	/* "active" and so on; "?" for none of these */
 
 struct gtt_entry {			/* a copy of a slot */
 	enum gtt_state state;

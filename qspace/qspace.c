@@ -662,9 +662,3 @@ qspace_params(const struct qspace *qs)
 {
 	return &qs->params;
 }
-
-const char *
-qspace_uuid(const struct qspace *qs)
-{
-	return qs->uuid;
-}

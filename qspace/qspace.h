@@ -60,7 +60,6 @@ bool qspace_has_kept(const char *device, const char *name);
 /* Where the owner listens; -1 when nobody owns the space (or nothing is written there). */
 int qspace_owner(const char *device, const char *name, char *endpoint, size_t size, long *pid);
 const struct qspace_params *qspace_params(const struct qspace *qs);
-const char *qspace_uuid(const struct qspace *qs);
 
 /* --- queues --- */
 
