@@ -559,6 +559,8 @@ atmiq_qwait(char *qspace, char **queues, int n, long timeout_ms, int wake_fd, lo
 		err = TPETIME;
 	if (err == TPEDIAGNOSTIC && diagnostic != NULL)
 		*diagnostic = op.reply.diagnostic;
+	else if (err == TPETIME && op.reply.error == TPETIME && diagnostic != NULL)
+		*diagnostic = QMENOMSG;
 	if (wrong != NULL)
 		*wrong = err == TPEDIAGNOSTIC ? named(&m, &op.reply) : -1;
 	return operation_end(&op, NULL, err) == 0 ? found : -1;

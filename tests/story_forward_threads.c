@@ -208,6 +208,23 @@ e_ends_once_the_last_thread_has_done(void)
 	given_done(g);
 }
 
+static void	/* A queue manager that does not answer has not said that its queues are empty. */
+e_goes_on_while_nobody_says_that_nothing_is_left(void)
+{
+	struct given *g = given_forwarding("TMQFORWARD SRVGRP=QUE1 SRVID=5 RESTART=N CLOPT=\"-- -e -q WORK\"\n", SERVERS(2), "");
+	pid_t queue_manager = given_pid(g, "TMQUEUE", 0);
+
+	CU_ASSERT_TRUE(wait_until(forwarder_is_gone, g, 20));
+	ask("WORK", "m", "note more");
+	CU_ASSERT_EQUAL(kill(queue_manager, SIGSTOP), 0);
+	free(given_ok(g, NULL, "tmboot -y -s TMQFORWARD"));
+	CU_ASSERT_FALSE(wait_until(forwarder_is_gone, g, 2));
+	CU_ASSERT_EQUAL(kill(queue_manager, SIGCONT), 0);
+	CU_ASSERT_TRUE(noted(g, "more", 1));
+	CU_ASSERT_TRUE(wait_until(forwarder_is_gone, g, 20));
+	given_done(g);
+}
+
 static void	/* The pause of -f is that of all threads together. */
 f_pauses_between_messages(void)
 {
@@ -306,7 +323,7 @@ main(void)
 	static const struct unit_test tests[] = {
 		UNIT(as_many_are_under_way_as_w_says), UNIT(one_message_wakes_one_thread), UNIT(no_message_is_taken_by_two),
 		UNIT(answers_are_not_mixed_up), UNIT(a_service_that_hangs_stops_its_own_queue_alone), UNIT(a_single_queue_has_all_threads),
-		UNIT(queues_take_turns), UNIT(e_ends_once_the_last_thread_has_done), UNIT(f_pauses_between_messages),
+		UNIT(queues_take_turns), UNIT(e_ends_once_the_last_thread_has_done), UNIT(e_goes_on_while_nobody_says_that_nothing_is_left), UNIT(f_pauses_between_messages),
 		UNIT(d_deletes_what_failed_before_others_take_it), UNIT(psr_counts_what_the_threads_have_done),
 		UNIT(a_shutdown_in_the_midst_of_it), UNIT(each_failure_tells_its_own_reason),
 	};

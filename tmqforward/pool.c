@@ -165,7 +165,7 @@ pause_ms(struct forwarder *f, long ms)
 }
 
 /* Wait; with the lock, which is given away meanwhile.  MISSING: one of them is not there,
- * and is looked for later; UNCLEAR: woken, or no answer. */
+ * and is looked for later; NOTHING: the queue manager says so; UNCLEAR: woken, or no answer. */
 enum found { FOUND, NOTHING, MISSING, UNCLEAR };
 static enum found
 watch_for(struct forwarder *f, struct watch *at, long ms)
@@ -185,24 +185,23 @@ watch_for(struct forwarder *f, struct watch *at, long ms)
 		source_is(at->source[wrong], SOURCE_LATER, NOQUEUE_MS);
 		note(at->source[wrong], TURN_NOQUEUE, QMEBADQUEUE);
 	}
-	return found >= 0 ? FOUND : error == TPETIME ? NOTHING : wrong >= 0 ? MISSING : UNCLEAR;
+	return found >= 0 ? FOUND : error == TPETIME && diagnostic == QMENOMSG ? NOTHING : wrong >= 0 ? MISSING : UNCLEAR;
 }
 
 /* -e: a queue whose service is missing is not finished while it has messages; one that is not there is. */
-static bool
-nothing_left(struct forwarder *f)
+static enum found
+what_is_left(struct forwarder *f)
 {
 	enum found found;
 	struct watch at;
 	int n = 0;
-
 
 	do {
 		watch_collect(f, SOURCE_EMPTY, &at);
 		found = at.n == 0 ? NOTHING : watch_for(f, &at, NOW_MS);
 	} while (found == MISSING);
 	if (found != NOTHING)
-		return false;
+		return found;
 	watch_collect(f, SOURCE_LATER, &at);
 	for (int i = 0; i < at.n; i++)
 		if (at.source[i]->last != TURN_NOQUEUE) {
@@ -210,7 +209,7 @@ nothing_left(struct forwarder *f)
 			at.source[n++] = at.source[i];
 		}
 	at.n = n;
-	return n == 0 || watch_for(f, &at, NOW_MS) == NOTHING;
+	return n == 0 ? NOTHING : watch_for(f, &at, NOW_MS);
 }
 
 static void
@@ -221,9 +220,11 @@ watch_out(struct forwarder *f)
 	long ms = hold_us > 0 ? (long)((hold_us + 999) / 1000) : watch_ms(f);
 
 	if (hold_us <= 0 && f->o->exit_when_empty && f->busy == 0) {
-		f->over |= nothing_left(f);
+		enum found left = what_is_left(f);
+
+		f->over |= left == NOTHING;
 		watch_collect(f, SOURCE_READY, &at);
-		if (f->over || at.n > 0)
+		if (left == NOTHING || left == UNCLEAR || at.n > 0)	/* else what is left has no service */
 			return;
 	}
 	if (hold_us <= 0)

@@ -47,7 +47,8 @@ void atmiq_group_service(const char *group, char *name);
 /*
  * Wait until one of the queues has an eligible message, at most timeout_ms, or until wake_fd is readable (-1: until a stop is asked
  * for).  Holds nothing.  At most ATMIQ_QWAIT_MAX queues.
- * Returns the index of such a queue; -1 with TPETIME at the end of the time, TPGOTSIG when woken, or as tpdequeue: with *diagnostic
+ * Returns the index of such a queue; -1 with TPETIME at the end of the time (*diagnostic is QMENOMSG when the queue manager says that
+ * there was nothing, 0 when it did not answer), TPGOTSIG when woken, or as tpdequeue: with *diagnostic
  * (NULL: not wanted), and with *wrong, for QMEBADQUEUE, the index of the queue that does not exist.
  */
 #define ATMIQ_QWAIT_MAX 256
