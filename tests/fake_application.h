@@ -118,6 +118,12 @@ fake_answer(struct fake *f, const struct link_peer *to, enum wire_kind kind, uin
 	struct wire_txreply query;
 	struct wr w = { 0 };
 
+	if (kind == WIRE_ENQUEUE && f->enqueue.commits && f->qreply.error == 0) {
+		f->txreply.reqid = reqid;
+		wire_txreply_encode(&w, &f->txreply);
+		fake_send(f->answering, to, &w, NULL, 0, false);
+		return;
+	}
 	switch (kind) {
 	case WIRE_ENQUEUE:
 	case WIRE_DEQUEUE:

@@ -1228,6 +1228,36 @@ one_that_commits_and_cannot_be_written_is_rolled_back(void)
 	space_done();
 }
 
+static void	/* What the failed batch had done of it is undone: it is stored once. */
+one_that_commits_is_run_again_when_its_batch_failed(void)
+{
+	given_space(0);
+	ask_enqueue(1, "A", "question");
+	run();
+	ask_dequeue_as(2, "A", 0, "T1", 60000, NULL);
+	run();
+	faults = 1;
+	env_fault = log_write_fails;
+	ask_enqueue_and_commit(3, "B", "answer", "T1", 0);
+	ask_enqueue(4, "A", "beside it");
+	run();
+	env_fault = NULL;
+	CU_ASSERT_EQUAL(faults, 0);
+	CU_ASSERT_TRUE_FATAL(answer(3) != NULL && answer(3)->tx);
+	CU_ASSERT_TRUE(answer(3)->x.error == 0 && answer(3)->x.outcome == WIRE_OUT_COMMITTED);
+	CU_ASSERT_EQUAL(ERROR_OF(4), 0);
+	ask_dequeue(5, "B", 0);
+	ask_dequeue(6, "B", 0);
+	ask_dequeue(7, "A", 0);
+	ask_dequeue(8, "A", 0);
+	run();
+	CU_ASSERT_STRING_EQUAL(answer(5)->body, "answer");
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(6), QMENOMSG);
+	CU_ASSERT_STRING_EQUAL(answer(7)->body, "beside it");
+	CU_ASSERT_EQUAL(DIAGNOSTIC_OF(8), QMENOMSG);
+	space_done();
+}
+
 static void	/* Who waits behind it gets it at once; one that cannot be written goes back when it can. */
 what_comes_back_goes_to_the_next_who_waits(void)
 {
@@ -1326,7 +1356,8 @@ main(void)
 		UNIT(random_bytes_are_dropped_or_refused),
 		UNIT(an_enqueue_may_commit_its_transaction),
 		UNIT(one_that_commits_does_so_without_its_queue_and_not_when_it_is_refused),
-		UNIT(one_that_commits_and_cannot_be_written_is_rolled_back), UNIT(failed_batch_is_run_again_one_by_one), UNIT(full_disk_is_an_answer_and_passes),
+		UNIT(one_that_commits_and_cannot_be_written_is_rolled_back), UNIT(one_that_commits_is_run_again_when_its_batch_failed),
+		UNIT(failed_batch_is_run_again_one_by_one), UNIT(full_disk_is_an_answer_and_passes),
 		UNIT(server_that_stands_by_says_so),
 	};
 	char log[64];
