@@ -57,6 +57,20 @@ mapped_open(const struct mapped_kind *kind, const char *path, unsigned n, struct
 	return rc;
 }
 
+/* All of its room at once: where the disk is full it is refused here, for later it would be a SIGBUS in whoever uses it. */
+static bool
+room_take(int fd, size_t size)
+{
+	int err;
+
+	while ((err = posix_fallocate(fd, 0, (off_t)size)) == EINTR)
+		;
+	if (err == EOPNOTSUPP)		/* a file system that cannot tell */
+		return ftruncate(fd, (off_t)size) == 0;
+	errno = err;
+	return err == 0;
+}
+
 /* Complete before it has its name, so that nobody finds half of it. */
 static int
 file_make(const struct mapped_kind *kind, const char *path, unsigned n, mode_t mode, char **why)
@@ -71,7 +85,7 @@ file_make(const struct mapped_kind *kind, const char *path, unsigned n, mode_t m
 	(void)unlink(fresh);
 	if ((fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0)
 		return trouble(why, fresh, strerror(errno));
-	if (fchmod(fd, mode) == 0 && ftruncate(fd, (off_t)file_size(kind, n)) == 0 &&
+	if (fchmod(fd, mode) == 0 && room_take(fd, file_size(kind, n)) &&
 	    pwrite(fd, &h, sizeof h, 0) == (ssize_t)sizeof h && rename(fresh, path) == 0) {
 		close(fd);
 		return 0;

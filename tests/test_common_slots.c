@@ -36,6 +36,17 @@ table_done(struct slots *t)
 	CU_ASSERT_EQUAL(rmdir(dir), 0);
 }
 
+static void	/* A full disk is an error when the table is made, not a SIGBUS later. */
+its_room_on_the_disk_is_taken_at_once(void)
+{
+	struct slots *t = given_table(500);
+	struct stat st;
+
+	CU_ASSERT_EQUAL_FATAL(stat(path, &st), 0);
+	CU_ASSERT_TRUE((off_t)st.st_blocks * 512 >= st.st_size);
+	table_done(t);
+}
+
 /* A server process that claims a slot, does something, and stays until it is killed. */
 struct server { pid_t pid; int ready; };
 
@@ -529,6 +540,7 @@ int
 main(void)
 {
 	static const struct unit_test tests[] = {
+		UNIT(its_room_on_the_disk_is_taken_at_once),
 		UNIT(what_a_server_claims_others_find),
 		UNIT(load_is_the_sum_of_what_all_send),
 		UNIT(load_that_never_came_is_forgotten),
