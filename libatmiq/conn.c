@@ -382,13 +382,15 @@ deliver(struct conn *c, struct peer *from)
 	}
 	for (p = c->pendings; p != NULL; p = p->next)
 		if (p->reqid == reqid && p->peer == from && p->state == PENDING_WAITING) {
+			if (pending_refused(c, p, c->spare))
+				break;
 			p->msg = c->spare;
 			p->state = PENDING_ANSWERED;
 			from->outstanding--;
 			c->spare = NULL;
 			return;
 		}
-	link_msg_done(c->spare);	/* the answer to a request that was given up */
+	link_msg_done(c->spare);	/* a refusal, or the answer to a request that was given up */
 }
 
 /* Take one message from a peer.  LINK codes; a peer that is gone is dropped here. */

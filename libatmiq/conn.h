@@ -20,6 +20,7 @@
 #include "wire.h"
 
 #define CONN_ENDPOINT 256
+#define CONN_REFUSALS 20		/* until BBL knows what the server knows: two seconds */
 #define CONN_KEEP_MAX 32768		/* a request with a longer body is not kept to be sent again */
 
 struct peer {				/* one server we are linked to */
@@ -64,6 +65,8 @@ struct pending {			/* a request under way; the caller's memory, zero-initialised
 	bool unbegun;			/* GONE: its server died before it began it, which is as surely not sent */
 	char only[WIRE_GROUP];		/* set before it is submitted: no other group may have it; "": any */
 	struct kept *kept;		/* what conn_again() needs; NULL: nothing */
+	bool again;			/* who submitted it sends it again if it was not begun: a refusal is GONE and unbegun, not ANSWERED */
+	unsigned refusals;		/* so many of those so far; after CONN_REFUSALS one is an answer */
 	char group[WIRE_GROUP];		/* of the server that has it */
 };
 

@@ -37,12 +37,32 @@ conn_keep(struct conn *c, struct pending *p, const struct link_body *body)
 	if (n > 0)
 		memcpy(k->bytes + k->head_len, body->p, n);
 	p->kept = k;
+	p->again = true;
 }
 
 bool
 conn_can_again(const struct pending *p)
 {
 	return p->state == PENDING_GONE && p->unbegun && p->kept != NULL;
+}
+
+/* A server that ends, or does not offer the service any more, has not taken it.  True: it is left to who sends it again. */
+bool
+pending_refused(struct conn *c, struct pending *p, const struct link_msg *answer)
+{
+	struct wire_reply m;
+
+	if (!p->again || p->refusals >= CONN_REFUSALS || wire_reply_decode(answer->head, answer->head_len, &m) != 0 ||
+	    m.error != TPENOENT || m.doomed)
+		return false;
+	p->refusals++;
+	p->peer->leaving = p->peer->leaving || m.leaving;
+	p->peer->outstanding--;
+	p->peer = NULL;
+	p->state = PENDING_GONE;
+	p->unbegun = true;
+	c->lost++;
+	return true;
 }
 
 /* The same request under another id: a late answer to the first, of which there is none, would not be taken for its answer. */
@@ -53,9 +73,12 @@ send_again(struct conn *c, struct pending *p, const struct patience *how, int64_
 	struct link_body body = { .p = k->bytes + k->head_len, .n = k->body_len };
 	struct wire_call m;
 	int64_t left;
+	int err;
 
 	if (wire_call_decode(k->bytes, k->head_len, &m) != 0)
 		return TPESVCERR;
+	if (p->refusals > 0 && (err = conn_ask_again(c, m.service, p->refusals > 1, how)) != 0)
+		return err;
 	m.reqid = p->reqid = conn_next_reqid(c);
 	left = deadline_us == LINK_FOREVER ? 0 : (deadline_us - clock_mono_us()) / 1000;
 	m.timeout_ms = deadline_us == LINK_FOREVER ? 0 : left < 1 ? 1 : left > UINT32_MAX ? UINT32_MAX : (uint32_t)left;

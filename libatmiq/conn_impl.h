@@ -24,5 +24,6 @@ void pendings_lost(struct conn *c, struct peer *gone);	/* all that it had */
 
 /* --- conn_again.c --- */
 void kept_free(struct pending *p);
+bool pending_refused(struct conn *c, struct pending *p, const struct link_msg *answer);
 
 #endif

@@ -115,6 +115,7 @@ relay_new(struct work *w, const char *name, const struct typed *type, char *data
 	r->data = data;
 	r->n = (size_t)n;
 	r->sent = SVR_LOST;
+	r->pending.again = true;
 	r->kept = mark_pass_on(w);
 	if (relay_owns_tran(r)) {
 		r->call.flags &= ~(uint32_t)TPNOREPLY;	/* how the next one ends decides how the transaction does */
@@ -222,16 +223,19 @@ relay_pass(struct relay *r)
 	r->sent = svr_reply(&r->caller, &m, m.has_body ? &body : NULL);
 }
 
-/* The next server died before it began the request: it is sent again, to another or once that one is back.  True: it is under
+/* The next server died before it began the request, or refused it: it is sent again, to another or once that one is back.  True: it is under
  * way, or will be tried; false: it cannot be. */
 static bool
 relay_again(struct relay *r, int64_t now)
 {
+	const struct patience at_once = { .deadline_us = now };
 	int err;
 
 	if (r->pending.state == PENDING_GONE && r->pending.unbegun) {
+		if (r->pending.refusals > 0)
+			(void)conn_ask_again(&conn, r->call.service, false, &at_once);
 		conn_forget(&conn, &r->pending);
-		r->again_us = now;
+		r->again_us = now + (r->pending.refusals > 0 ? AGAIN_US : 0);
 	}
 	if (r->again_us == 0 || now >= r->deadline_us)
 		return false;

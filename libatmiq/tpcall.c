@@ -13,7 +13,6 @@
 #define CALL_FLAGS (TPNOBLOCK | TPSIGRSTRT | TPNOTRAN | TPNOTIME)
 #define AGAIN_US 100000LL	/* while the server of a request to be sent again is being started */
 #define ASK_US 1000000LL	/* for BBL to say where it is */
-#define REFUSALS 20		/* until BBL knows what the server knows: two seconds */
 
 int
 calls_open(const struct context *ctx, bool only_intran)
@@ -232,6 +231,8 @@ call_again(struct context *ctx, struct call *call, const struct patience *how, b
 	err = conn_again(conn_of(ctx), &call->pending, &now, until);
 	if (noblock && (err == TPETIME || err == TPGOTSIG))
 		return TPEBLOCK;
+	if (err == TPENOENT && call->pending.refusals > 0)
+		return err;		/* as it was told before, and nobody else is there */
 	return err == TPENOENT || err == TPETRAN ? TPESVCERR : err;
 }
 
@@ -244,7 +245,7 @@ call_await(struct context *ctx, struct call *call, const struct patience *how)
 	while ((err = conn_await(conn_of(ctx), &call->pending, how, -1)) == TPESVCERR && conn_can_again(&call->pending))
 		if ((err = call_again(ctx, call, how, how->noblock)) != 0)
 			return err;
-	return err;
+	return err == TPESVCERR && call->refused ? TPENOENT : err;
 }
 
 /* Wait for one call's reply and take it.  The descriptor stays open only after a signal, or a time-out that is not its
@@ -312,7 +313,7 @@ call_until_taken(struct context *ctx, char *svc, char *idata, long ilen, char **
 		call_close(ctx, &once);
 		if (once.unbegun)
 			continue;
-		if (!once.refused || n == REFUSALS)
+		if (!once.refused || n == CONN_REFUSALS)
 			return err;
 		if ((err = conn_ask_again(conn_of(ctx), svc, n > 0, &how)) != 0) {
 			call_unsent(ctx, svc, flags, err);
@@ -420,8 +421,10 @@ calls_again(struct context *ctx, const struct patience *how)
 			continue;
 		if ((err = call_again(ctx, call, how, true)) == TPEBLOCK)
 			left = true;
-		else if (err != 0)
+		else if (err != 0) {
+			call->refused = err == TPENOENT;
 			call->pending.unbegun = false;	/* nobody is there to send it to: its caller hears that it is lost */
+		}
 	}
 	return left;
 }

@@ -24,6 +24,8 @@ static const char source[] =
     "void PID(TPSVCINFO *m) { ran(m->data); tpreturn(TPSUCCESS, getpid(), NULL, 0, 0); }\n"
     "void WAIT(TPSVCINFO *m) { ran(\"wait\"); until(m->data); tpreturn(TPSUCCESS, getpid(), NULL, 0, 0); }\n"
     "void POISON(TPSVCINFO *m) { ran(\"poison\"); until(m->data); raise(SIGSEGV); }\n"
+    "void LEAVE(TPSVCINFO *m) { until(m->data); tpreturn(TPEXIT, 0, NULL, 0, 0); }\n"
+    "void TAKE(TPSVCINFO *m) { until(m->data); tpunadvertise(\"BIG\"); tpreturn(TPSUCCESS, 0, NULL, 0, 0); }\n"
     "void BIG(TPSVCINFO *m) { char *b = tpalloc(\"CARRAY\", NULL, 4000000); ran(m->data); memset(b, 7, 4000000);\n"
     "  tpreturn(TPSUCCESS, 0, b, 4000000, 0); }\n"
     "void PUT(TPSVCINFO *m) { int rc = tpenqueue(\"QSPACE\", \"Q\", NULL, m->data, m->len, 0); ran(m->data);\n"
@@ -34,7 +36,7 @@ static const char source[] =
 static void
 given_one_server(void)
 {
-	g = given_system(&(struct given_conf){ .server_source = source, .server_services = "-s PID,WAIT,POISON,BIG,PUT",
+	g = given_system(&(struct given_conf){ .server_source = source, .server_services = "-s PID,WAIT,POISON,LEAVE,BIG,PUT",
 	    .server_params = "RESTART=Y MAXGEN=200 GRACE=0", .resources = "LDBAL\tY\n", .points = true,
 	    .queues = "qcreate Q fifo none 5 0 100% 0% \"\"\n" });
 }
@@ -46,7 +48,7 @@ given_two_servers(const char *first, const char *second)
 
 	snprintf(params, sizeof params, "RESTART=Y MAXGEN=200 GRACE=0 CLOPT=\"-s %s\"\nserver\tSRVGRP=APP SRVID=2 RESTART=Y MAXGEN=200 "
 	    "GRACE=0 CLOPT=\"-s %s\"", first, second);
-	g = given_system(&(struct given_conf){ .server_source = source, .server_services = "-s PID,WAIT,POISON,BIG,PUT,FORW,FORWWAIT",
+	g = given_system(&(struct given_conf){ .server_source = source, .server_services = "-s PID,WAIT,POISON,LEAVE,TAKE,BIG,PUT,FORW,FORWWAIT",
 	    .server_params = params, .resources = "LDBAL\tY\n", .points = true });
 }
 
@@ -270,6 +272,67 @@ poison_among_the_calls_of_one_client_costs_one(void)
 	done();
 }
 
+static void	/* A service ends its server (TPEXIT): what waited there was refused, and is answered by the one that is started again. */
+calls_that_a_leaving_server_refused_are_sent_again(void)
+{
+	int cd[20], i, any, answered = 0;
+
+	given_one_server();
+	cd[0] = acall("LEAVE", "go");
+	for (i = 1; i < 20; i++)
+		cd[i] = acall("PID", "p");
+	await_state(1, 20, 1);
+	given_write(g, "go", "x");
+	CU_ASSERT_EQUAL(reply(cd[1]), 0);
+	for (i = 0; i < 19; i++) {
+		any = 0;
+		if (tpgetrply(&any, &buffer, &length, TPGETANY) == 0)
+			answered++;
+		else
+			CU_ASSERT_EQUAL(any, cd[0]);
+	}
+	CU_ASSERT_EQUAL(answered, 18);
+	CU_ASSERT_EQUAL(times_ran("p"), 19);
+	done();
+}
+
+static void
+forwarded_requests_that_a_leaving_server_refused_are_sent_again(void)
+{
+	int cd[6], i;
+
+	given_two_servers("FORW", "PID,LEAVE");
+	cd[0] = acall("LEAVE", "go");
+	for (i = 1; i < 6; i++)
+		cd[i] = acall("FORW", "p");
+	await_state(2, 6, 1);
+	given_write(g, "go", "x");
+	for (i = 1; i < 6; i++)
+		CU_ASSERT_EQUAL(reply(cd[i]), 0);
+	CU_ASSERT_EQUAL(reply(cd[0]), -1);
+	CU_ASSERT_EQUAL(times_ran("p"), 5);
+	done();
+}
+
+static void	/* The server goes on without the service, which nobody else offers: as the caller is told by tpacall(). */
+a_call_that_nobody_takes_any_more_is_told_so(void)
+{
+	int cd[2];
+
+	given_two_servers("PID", "TAKE,BIG");
+	cd[0] = acall("TAKE", "go");
+	cd[1] = acall("BIG", "p");
+	await_state(2, 2, 1);
+	given_write(g, "go", "x");
+	CU_ASSERT_EQUAL(reply(cd[0]), 0);
+	CU_ASSERT_EQUAL(reply(cd[1]), -1);
+	CU_ASSERT_EQUAL(tperrno, TPENOENT);
+	cd[1] = 0;
+	CU_ASSERT_EQUAL(tpgetrply(&cd[1], &buffer, &length, TPGETANY), -1);
+	CU_ASSERT_EQUAL(tperrno, TPEBADDESC);
+	done();
+}
+
 static void	/* ... and one that does not wait hears that nothing is there yet, and has its answer later. */
 a_caller_that_does_not_wait_gets_its_answer_later(void)
 {
@@ -448,6 +511,9 @@ main(void)
 		UNIT(a_caller_that_does_not_wait_gets_its_answer_later),
 		UNIT(what_is_too_large_is_not_kept),
 		UNIT(no_moment_makes_a_request_run_twice),
+		UNIT(calls_that_a_leaving_server_refused_are_sent_again),
+		UNIT(forwarded_requests_that_a_leaving_server_refused_are_sent_again),
+		UNIT(a_call_that_nobody_takes_any_more_is_told_so),
 		UNIT(a_request_in_a_transaction_is_sent_again_too),
 		UNIT(an_answer_that_was_cut_off_is_not_asked_for_again),
 		UNIT(a_forwarded_request_is_sent_again),
