@@ -135,6 +135,16 @@ other_options_warn(void)
 	CU_ASSERT_EQUAL(o.idle_s, 30);
 }
 
+static void	/* what stands behind one is not read either, and is named, too */
+arguments_that_belong_to_no_option_warn(void)
+{
+	CU_ASSERT_EQUAL(PARSE("-q", "A,", "B", "-i", "10"), 0);
+	CU_ASSERT_EQUAL(o.n_queues, 1);
+	CU_ASSERT_EQUAL_FATAL(o.n_warnings, 3);
+	CU_ASSERT_PTR_NOT_NULL(strstr(o.warning[0], ":1622: WARN: argument B is ignored"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(o.warning[1], ":1622: WARN: argument -i is ignored"));
+}
+
 static void
 queues_are_required(void)
 {
@@ -159,7 +169,8 @@ main(void)
 {
 	static const struct unit_test tests[] = {
 		UNIT(defaults_are_the_documented_ones), UNIT(forms_of_the_field), UNIT(bad_numbers_warn_and_leave_the_default),
-		UNIT(several_at_a_time), UNIT(names_and_how_many), UNIT(other_options_warn), UNIT(queues_are_required), UNIT(services_are_found_before_the_dashes_alone),
+		UNIT(several_at_a_time), UNIT(names_and_how_many), UNIT(other_options_warn), UNIT(arguments_that_belong_to_no_option_warn),
+		UNIT(queues_are_required), UNIT(services_are_found_before_the_dashes_alone),
 	};
 
 	return unit_run("TMQFORWARD options", tests, UNIT_COUNT(tests));

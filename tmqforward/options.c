@@ -123,6 +123,8 @@ options_parse(int argc, char **argv, struct options *o, char *why, size_t why_si
 		else
 			option_set(o, c, optarg);
 	}
+	for (; optind < argc; optind++)		/* as after -q A, B: B would never be served, and nobody would know */
+		warn(o, "QM_CAT:1622: WARN: argument %.60s is ignored", argv[optind]);
 	if (o->n_queues == 0) {
 		snprintf(why, why_size, "option -q, the queues to forward from, is missing");
 		return -1;

@@ -122,5 +122,7 @@ options_parse(int argc, char **argv, struct options *o, char *why, size_t why_si
 			break;
 		}
 	}
+	for (; optind < argc; optind++)
+		ulog("QM_CAT:1606: WARN: TMQUEUE: argument %.60s after -- is ignored", argv[optind]);
 	return 0;
 }
