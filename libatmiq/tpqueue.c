@@ -533,6 +533,8 @@ atmiq_qwait(char *qspace, char **queues, int n, long timeout_ms, int wake_fd, lo
 
 	if (diagnostic != NULL)
 		*diagnostic = 0;
+	if (wrong != NULL)
+		*wrong = -1;
 	if (qspace == NULL || queues == NULL || n < 1 || n > WIRE_MAX_QWAIT)
 		return fail(TPEINVAL);
 	memset(&op, 0, sizeof op);
@@ -561,7 +563,7 @@ atmiq_qwait(char *qspace, char **queues, int n, long timeout_ms, int wake_fd, lo
 		*diagnostic = op.reply.diagnostic;
 	else if (err == TPETIME && op.reply.error == TPETIME && diagnostic != NULL)
 		*diagnostic = QMENOMSG;
-	if (wrong != NULL)
-		*wrong = err == TPEDIAGNOSTIC ? named(&m, &op.reply) : -1;
+	if (wrong != NULL && err == TPEDIAGNOSTIC)
+		*wrong = named(&m, &op.reply);
 	return operation_end(&op, NULL, err) == 0 ? found : -1;
 }

@@ -46,6 +46,28 @@ r19_a_forwarder_booted_before_its_service_burns_no_retry(void)
 	given_done(g);
 }
 
+/* In Tuxedo TMQFORWARD needs none; who comes from there must be told why nothing moves. */
+static void
+a_queue_manager_that_is_missing_is_told_once_and_found_again(void)
+{
+	struct given *g = given_one_try(FORWARDER("-q WORK -i 1"), NULL);
+	char *log;
+
+	given_boot(g);
+	ask("WORK", "r0", "");
+	CU_ASSERT_TRUE(next_is("ANSWER", "r0"));
+	free(given_ok(g, NULL, "tmshutdown -y -s TMQUEUE"));
+	CU_ASSERT_TRUE(logged(g, "no TMQUEUE of this queue space answers"));
+	free(given_ok(g, NULL, "tmboot -y -s TMQUEUE"));
+	CU_ASSERT_TRUE(logged(g, "the queues are served again"));
+	ask("WORK", "r1", "");
+	CU_ASSERT_TRUE(next_is("ANSWER", "r1"));
+	log = given_log(g);
+	CU_ASSERT_EQUAL(count_of(log, "no TMQUEUE of this queue space answers"), 1);
+	free(log);
+	given_done(g);
+}
+
 /* The last server takes its service back while it lives: TMQFORWARD knows it still, and is refused. */
 static void
 one_that_is_unadvertised_burns_no_retry(void)
@@ -193,7 +215,8 @@ int
 main(void)
 {
 	static const struct unit_test tests[] = {
-		UNIT(r19_a_forwarder_booted_before_its_service_burns_no_retry), UNIT(one_that_is_unadvertised_burns_no_retry),
+		UNIT(r19_a_forwarder_booted_before_its_service_burns_no_retry), UNIT(a_queue_manager_that_is_missing_is_told_once_and_found_again),
+		UNIT(one_that_is_unadvertised_burns_no_retry),
 		UNIT(one_that_is_shut_down_under_load_burns_no_retry), UNIT(with_r_a_missing_service_burns_retries),
 		UNIT(every_other_failure_of_a_call_counts), UNIT(a_buffer_type_that_the_service_refuses_counts),
 		UNIT(a_service_that_dies_at_each_call_ends_on_the_error_queue), UNIT(b_bounds_the_call_of_n),

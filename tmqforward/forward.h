@@ -90,6 +90,8 @@ struct forwarder {
 	bool over;
 	int64_t around_us;			/* who is busy looks around not before */
 	int64_t hold_us;			/* -f: nothing is taken before */
+	int64_t lost_us;			/* since when the queue manager cannot be asked; 0: it can */
+	bool lost_told;
 };
 
 /* --- workers.c --- */
@@ -127,6 +129,8 @@ void line_alone(struct worker *w);	/* ... and it counts: next time it goes alone
 
 /* The state of a source, and why (a tperrno, or a negative QME code); with the lock.  Logged when it differs from the last one. */
 void note(struct source *s, enum turn turn, int error);
+/* The queue manager has answered (0), or cannot be asked (a tperrno); with the lock.  Logged once that lasts, and when it is over. */
+void note_manager(struct forwarder *f, int error);
 
 /* --- outcome.c --- */
 

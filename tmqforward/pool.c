@@ -172,6 +172,7 @@ watch_for(struct forwarder *f, struct watch *at, long ms)
 {
 	int found, wrong, error;
 	long diagnostic;
+	bool nothing;		/* by the word of the queue manager */
 
 	pthread_mutex_unlock(&f->lock);
 	found = atmiq_qwait(f->space, at->name, at->n, ms, f->wait_fd, &diagnostic, &wrong);
@@ -179,13 +180,16 @@ watch_for(struct forwarder *f, struct watch *at, long ms)
 	if (found == -1 && error != TPETIME && error != TPGOTSIG && wrong == -1)
 		pause_ms(f, TROUBLE_MS);
 	pthread_mutex_lock(&f->lock);
+	nothing = error == TPETIME && diagnostic == QMENOMSG;
+	if (found >= 0 || error != TPGOTSIG)
+		note_manager(f, found >= 0 || nothing || error == TPEDIAGNOSTIC ? 0 : error);
 	if (found >= 0 && at->source[found]->state == SOURCE_EMPTY)
 		source_is(at->source[found], SOURCE_READY, 0);
 	if (found == -1 && error == TPEDIAGNOSTIC && wrong >= 0) {
 		source_is(at->source[wrong], SOURCE_LATER, NOQUEUE_MS);
 		note(at->source[wrong], TURN_NOQUEUE, QMEBADQUEUE);
 	}
-	return found >= 0 ? FOUND : error == TPETIME && diagnostic == QMENOMSG ? NOTHING : wrong >= 0 ? MISSING : UNCLEAR;
+	return found >= 0 ? FOUND : nothing ? NOTHING : wrong >= 0 ? MISSING : UNCLEAR;
 }
 
 /* -e: a queue whose service is missing is not finished while it has messages; one that is not there is. */
