@@ -94,7 +94,7 @@ body_size(int seq)
 static long
 body_write(int seq)
 {
-	size_t n = body_size(seq), at = (size_t)sprintf(buffer, "P%d S%d ", me, seq);
+	size_t n = body_size(seq), at = (size_t)snprintf(buffer, n + 1, "P%d S%d ", me, seq);
 
 	memset(buffer + at, 'a' + seq % 26, n - at);
 	buffer[n] = '\0';

@@ -43,8 +43,8 @@ ask_as(const char *queue, const char *name, const char *steps, TPQCTL c)
 	char *b = tpalloc("STRING", NULL, 1000);
 
 	c.flags |= TPQCORRID | TPQREPLYQ | TPQFAILUREQ;
-	strcpy(c.replyqueue, "ANSWER");
-	strcpy(c.failurequeue, "FAILED");
+	snprintf(c.replyqueue, sizeof c.replyqueue, "ANSWER");
+	snprintf(c.failurequeue, sizeof c.failurequeue, "FAILED");
 	memset(c.corrid, 0, sizeof c.corrid);
 	snprintf(c.corrid, sizeof c.corrid, "%s", name);
 	snprintf(b, 1000, "%s", steps);

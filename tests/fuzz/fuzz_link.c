@@ -31,7 +31,7 @@ listen_once(void)
 		return;
 	setenv("ULOGPFX", "/nonexistent/ULOG", 0);
 	snprintf(endpoint, sizeof endpoint, "ipc:///tmp/fuzz_link.%ld", (long)getpid());
-	strcpy(at.sun_path, endpoint + 6);
+	snprintf(at.sun_path, sizeof at.sun_path, "%s", endpoint + 6);
 	unlink(at.sun_path);
 	listener = socket(AF_UNIX, SOCK_STREAM, 0);
 	if (listener < 0 || bind(listener, (struct sockaddr *)&at, sizeof at) != 0 || listen(listener, 8) != 0)

@@ -49,8 +49,8 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 	}
 	memset(&qs, 0, sizeof qs);
 	memset(&again, 0, sizeof again);
-	strcpy(qs.dir, dir);
-	strcpy(again.dir, dir);
+	snprintf(qs.dir, sizeof qs.dir, "%s", dir);
+	snprintf(again.dir, sizeof again.dir, "%s", dir);
 	file_make("SPACE", p, n);
 	file_make("OWNER", p, n);
 	if (owner_read(dir, endpoint, sizeof endpoint, &pid) == 0)
